@@ -38,7 +38,7 @@ const config: KnipConfig = {
     bench: {
       entry: ["*.ts"],
       project: ["**/*.ts"],
-      ignoreDependencies: ["graphile-worker", "pg-boss"],
+      ignoreDependencies: ["graphile-worker", "pg-boss", "hypercore"],
     },
     test: {
       entry: ["**/*.test.ts", "servers/index.ts", "compat/write.ts", "architecture/walk-probe.ts"],

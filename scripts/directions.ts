@@ -111,7 +111,7 @@ const WORDS = [
   "src/ports/cluster.ts",
   "src/ports/jobs.ts",
   "src/ports/keys.ts",
-  "src/ports/mesh.ts",
+  "src/ports/mesh/mesh.ts",
   "src/ports/scopes.ts",
   "src/ports/views.ts",
 ];

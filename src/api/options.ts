@@ -12,19 +12,19 @@ import {
   STREAM_HEARTBEAT_MS,
   STREAM_STALL_MS,
 } from "../core/kit/timeouts.ts";
-import type { Arrivals } from "../ports/arrivals.ts";
+import type { Arrivals } from "../ports/mesh/arrivals.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Cluster } from "../ports/cluster.ts";
-import type { Controllers } from "../ports/controllers.ts";
+import type { Controllers } from "../ports/mesh/controllers.ts";
 import type { Events } from "../ports/events.ts";
 import type { Jobs } from "../ports/jobs.ts";
 import type { Certificates } from "../ports/certificates.ts";
 import type { Keys } from "../ports/keys.ts";
 import type { Logger } from "../ports/logger.ts";
-import type { MeshLines } from "../ports/mesh-lines.ts";
-import type { MeshLinks } from "../ports/mesh-links.ts";
+import type { MeshLines } from "../ports/mesh/lines.ts";
+import type { MeshLinks } from "../ports/mesh/links.ts";
 import type { Scopes } from "../ports/scopes.ts";
-import type { MeshReplayed, MeshViews } from "../ports/mesh-views.ts";
+import type { MeshReplayed, MeshViews } from "../ports/mesh/views.ts";
 import type { Views } from "../ports/views.ts";
 import type { WebFile } from "./web.ts";
 

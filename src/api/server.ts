@@ -26,7 +26,7 @@ import { registerEndpoints, registerExtras } from "./endpoints.ts";
 import { makeFramework, tlsOptions } from "./framework.ts";
 import { eventHandlers } from "./handlers/events.ts";
 import type { Handlers, JobsParts, Service } from "./handlers/handler.ts";
-import type { MeshLines } from "../ports/mesh-lines.ts";
+import type { MeshLines } from "../ports/mesh/lines.ts";
 import type { HttpStats } from "../ports/server-stats.ts";
 import { HttpCounters } from "./http-stats.ts";
 import { jobHandlers } from "./handlers/jobs.ts";

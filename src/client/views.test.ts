@@ -15,6 +15,8 @@ type Frozen<T> = T extends readonly (infer One)[]
     : T;
 type Wire<Name extends keyof typeof answers> = Frozen<Camel<Static<(typeof answers)[Name]>>>;
 type JobWire<Name extends keyof typeof jobAnswers> = Frozen<Camel<Static<(typeof jobAnswers)[Name]>>>;
+/** Of a standalone site, or with `line=own`. */
+type OwnSince = Exclude<JobWire<"SinceAnswer">, { readonly logId: unknown }>;
 
 describe("what the SDK shows", () => {
   it("is what the contract says, in the SDK's spelling", () => {
@@ -46,8 +48,8 @@ describe("what the SDK shows", () => {
     expectTypeOf<JobWire<"StatsAnswer">>().toExtend<jobs.StatsView>();
     expectTypeOf<JobWire<"KeyAnswer">>().toExtend<jobs.KeyView>();
     expectTypeOf<JobWire<"RevokedCertificateAnswer">>().toExtend<jobs.RevokedCertificateView>();
-    expectTypeOf<JobWire<"OwnSinceAnswer">["events"]>().toExtend<readonly jobs.EventView[]>();
-    expectTypeOf<keyof jobs.EventView>().toEqualTypeOf<keyof JobWire<"OwnSinceAnswer">["events"][number]>();
+    expectTypeOf<OwnSince["events"]>().toExtend<readonly jobs.EventView[]>();
+    expectTypeOf<keyof jobs.EventView>().toEqualTypeOf<keyof OwnSince["events"][number]>();
     expectTypeOf<JobWire<"LeasesAnswer">>().toExtend<work.LeaseReply>();
     expectTypeOf<keyof Snake<jobs.JobRequest>>().toEqualTypeOf<keyof Static<(typeof jobRequests)["JobBody"]>>();
     expectTypeOf<keyof Snake<jobs.ScheduleRequest> | "leader_epoch">().toEqualTypeOf<

@@ -3,7 +3,7 @@
 import { createHash, generateKeyPairSync } from "node:crypto";
 import { expect, it } from "vitest";
 import type { ApiKey } from "../../src/contract/index.ts";
-import { standalone } from "../../src/controller/mesh/own-view.ts";
+import { standalone } from "../../src/controller/mesh/own/own-view.ts";
 import { lineIdOf, ringHashOf, ringKeyOf, toBase64 } from "../../src/core/mesh/proof/index.ts";
 import { possessionText } from "../../src/core/mesh/registry/index.ts";
 import { systemClock } from "../../src/drivers/system/clock.ts";

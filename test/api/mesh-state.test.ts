@@ -5,7 +5,7 @@ import { JOB_ROUTES as ROUTES } from "../../src/contract/jobs/routes.ts";
 import { MESH_STATE_ROUTES } from "../../src/contract/mesh/state-routes.ts";
 import { shape } from "../../src/contract/index.ts";
 import { arrivals, newMeshPath, openMesh, says } from "../sqlite/test-mesh.ts";
-import type { Arrivals } from "../../src/ports/arrivals.ts";
+import type { Arrivals } from "../../src/ports/mesh/arrivals.ts";
 import { startApi, type TestApi } from "./test-api.ts";
 
 const HASH = "ab".repeat(32);

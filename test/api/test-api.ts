@@ -9,7 +9,7 @@ import { TestCluster } from "./test-cluster.ts";
 import { TestEvents } from "./test-events.ts";
 import { TestJobs } from "./test-jobs.ts";
 import { TestCertificates } from "./test-certificates.ts";
-import type { Controllers } from "../../src/ports/controllers.ts";
+import type { Controllers } from "../../src/ports/mesh/controllers.ts";
 import { TestControllers } from "./test-controllers.ts";
 import { TestKeys } from "./test-keys.ts";
 import { TestScopes } from "./test-scopes.ts";

@@ -1,4 +1,4 @@
-// A registry of sites in memory, as ports/controllers.ts promises it: the service itself, over a journal that commits at once where the
+// A registry of sites in memory, as ports/mesh/controllers.ts promises it: the service itself, over a journal that commits at once where the
 // test's node leads.
 
 import { ControllersFold } from "../../src/controller/mesh/controllers-fold.ts";

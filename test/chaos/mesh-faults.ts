@@ -1,6 +1,7 @@
 // The faults of `chaos mesh`, in two lanes at the same time: sites and their nodes, and the wires between them. Every kind happens once
 // before any happens twice; each is known to have happened, or the run fails.
 
+import { assertNever } from "../../src/core/kit/assert.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Random } from "../../src/core/kit/random.ts";
 import { type TenureNode, waitFor } from "../servers/index.ts";
@@ -81,6 +82,8 @@ export class MeshFaults {
         return await this.#pause(stage.hub, await stage.waitForLeader(stage.hub));
       case "term-site":
         return await this.#term(single);
+      default:
+        return assertNever(kind, "fault");
     }
   }
 

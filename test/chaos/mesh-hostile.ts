@@ -2,6 +2,7 @@
 // Both exist in the harness alone, with real keys, so that the harness knows what is true. The victim's own pages are delivered too, by
 // itself and by the hostile site, and must be at every site in the end.
 
+import { assertNever } from "../../src/core/kit/assert.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Page } from "../../src/core/mesh/model.ts";
 import type { Random } from "../../src/core/kit/random.ts";
@@ -122,6 +123,8 @@ export class Hostile {
         return line.page(Math.max(0, have - ITEMS), have);
       case "oversized":
         return { ...next, items: Array.from({ length: OVERSIZED_ITEMS }, () => "{}") };
+      default:
+        return assertNever(attack, "attack");
     }
   }
 

@@ -70,7 +70,12 @@ export const PROOF_MISTAKES: readonly Mistake[] = [
   mistake("gap-skipped", INTAKE, 'if (page.after > state.size) return { kind: "gap", have: state.size };'),
   mistake("checkpoint-of-another-size", INTAKE, "if (checkpoint.size !== end)", "if (false)"),
   mistake("link-not-checked", INTAKE, "this.#wrong(sequence, link.reason);"),
-  mistake("author-not-checked", INTAKE, "this.#isStated && event.sourceControllerId !== ring.author", "false"),
+  mistake(
+    "author-not-checked",
+    INTAKE,
+    "return this.#isStated ? `its author is not ${ring.author}` : null;",
+    "return null;",
+  ),
   mistake("ring-change-inside-a-page", INTAKE, "if (event.sequence !== this.#end)", "if (false)"),
   mistake("removed-key-accepted", INTAKE, "this.#ring = ring;"),
   mistake(
@@ -88,9 +93,10 @@ export const PROOF_MISTAKES: readonly Mistake[] = [
   mistake(
     "later-generation-begins-with-anything",
     INTAKE,
-    "state.ring.generation > 1 && state.checkpoint === null",
-    "false",
+    "if (ring.generation > 1 && !this.#isStated) return this.#recovered(event);",
+    "",
   ),
+  mistake("recovered-anywhere", INTAKE, "state.checkpoint === null && event.sequence === state.size + 1", "false"),
   mistake("recovered-not-compared-with-its-line", SUCCESSOR, "!isProven(old, recovered, proof, digest)", "false"),
   mistake(
     "recovered-hash-not-proven",

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, describe, expect, test } from "vitest";
 import type { ServerConfig } from "../../src/contract/index.ts";
-import { siteOf, verified } from "../../src/controller/mesh/test-receipts.ts";
+import { siteOf, verified } from "../../src/controller/mesh/receipts/test-receipts.ts";
 import { peerKey } from "../../src/core/kit/ids.ts";
 import { seededRandom } from "../../src/core/kit/random.ts";
 import { encodePage, encodeRecord, recordedPage } from "../../src/core/mesh/receipts/index.ts";

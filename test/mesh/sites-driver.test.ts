@@ -6,7 +6,7 @@ import type { AddressInfo } from "node:net";
 import { afterEach, describe, expect, it } from "vitest";
 import { httpSites } from "../../src/drivers/sites/index.ts";
 import { SITE_LINE_BYTES_MAX } from "../../src/drivers/sites/limits.ts";
-import type { LinkMessage, Sites } from "../../src/ports/sites.ts";
+import type { LinkMessage, Sites } from "../../src/ports/mesh/sites.ts";
 import { waitFor } from "../servers/index.ts";
 
 const never = new AbortController().signal;

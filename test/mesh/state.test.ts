@@ -110,7 +110,7 @@ describe("three sites", () => {
       twin.line.write({ eventType: "build:submitted", entityId: job!.id, payload, timestamp: timestamp - 60_000 });
       expect(await twin.send(twin.line.page(0, 1))).toMatchObject([{ accepted: 1 }]);
       expect((await jobsAt(right)).find(({ id }) => id === job!.id)).toMatchObject({ site: "right", claims: 1 });
-      proxy.heal();
+      await proxy.heal();
       await haveTheSame(sites());
       await showTheSame(sites());
       for (const site of sites()) {

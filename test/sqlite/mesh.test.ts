@@ -6,7 +6,7 @@ import { type LineEvent, Projection, shownJob } from "../../src/core/mesh/merge/
 import { JOBS, MemoryRows, worldOf } from "../../src/core/mesh/merge/test-worlds.ts";
 import { seededRandom } from "../../src/core/kit/random.ts";
 import { systemDigest } from "../../src/drivers/system/digest.ts";
-import type { ArrivedEvent, MeshViews } from "../../src/ports/mesh-views.ts";
+import type { ArrivedEvent, MeshViews } from "../../src/ports/mesh/views.ts";
 import { newLogger } from "./test-jobs.ts";
 import { arrivals, batches, newMeshPath, openMesh, says } from "./test-mesh.ts";
 

@@ -7,7 +7,7 @@ import { afterEach } from "vitest";
 import { encodeEvent } from "../../src/core/events/event.ts";
 import type { LineEvent } from "../../src/core/mesh/merge/index.ts";
 import { openMeshViews } from "../../src/drivers/sqlite/index.ts";
-import type { ArrivedEvent, MeshViews } from "../../src/ports/mesh-views.ts";
+import type { ArrivedEvent, MeshViews } from "../../src/ports/mesh/views.ts";
 import { newLogger } from "./test-jobs.ts";
 
 const cleanups: (() => Promise<void>)[] = [];

@@ -2,9 +2,9 @@
 
 import { arrivalText, errorBody, EVENTS_PER_PAGE_MAX, eventText, toSnake } from "../../contract/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { ArrivalsVerified } from "../../ports/arrivals.ts";
+import type { ArrivalsVerified } from "../../ports/mesh/arrivals.ts";
 import type { EventsFilter, Verified } from "../../ports/events.ts";
-import type { MeshLines } from "../../ports/mesh-lines.ts";
+import type { MeshLines } from "../../ports/mesh/lines.ts";
 import { EVENTS_PAGE_BYTES_MAX } from "../limits.ts";
 import { eventStart } from "../streams/event-point.ts";
 import { EventStreams } from "../streams/event-stream.ts";

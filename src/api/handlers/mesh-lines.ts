@@ -3,8 +3,8 @@
 import type { MESH_LINES_ROUTES } from "../../contract/index.ts";
 import { toSnake } from "../../contract/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { MeshLines } from "../../ports/mesh-lines.ts";
-import type { MeshLinks } from "../../ports/mesh-links.ts";
+import type { MeshLines } from "../../ports/mesh/lines.ts";
+import type { MeshLinks } from "../../ports/mesh/links.ts";
 import type { Handlers } from "./handler.ts";
 
 type Ids = keyof typeof MESH_LINES_ROUTES;

@@ -3,8 +3,8 @@
 
 import type { LINKS_ROUTES } from "../../contract/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { MeshLinks, ReceivedDelivery, ServedStream } from "../../ports/mesh-links.ts";
-import type { PageOutcome } from "../../ports/sites.ts";
+import type { MeshLinks, ReceivedDelivery, ServedStream } from "../../ports/mesh/links.ts";
+import type { PageOutcome } from "../../ports/mesh/sites.ts";
 import { Refusal } from "../refusal.ts";
 import type { Outlet } from "../streams/stream.ts";
 import type { Answer, Call, Handlers, Service } from "./handler.ts";

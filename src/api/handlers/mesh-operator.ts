@@ -1,7 +1,7 @@
 // What an operator does with this site's place in the mesh, and the evidence of forks that is known here.
 
 import { type MESH_OPERATOR_ROUTES, toSnake } from "../../contract/index.ts";
-import type { MeshLines } from "../../ports/mesh-lines.ts";
+import type { MeshLines } from "../../ports/mesh/lines.ts";
 import type { Handlers, Service } from "./handler.ts";
 import { standalone } from "./mesh-lines.ts";
 import { fenced } from "./mutation.ts";

@@ -1,7 +1,7 @@
 // The registry of sites: a site registers and is heard under its own id; operators approve and evict.
 
 import type { REGISTRY_ROUTES } from "../../contract/index.ts";
-import type { Controllers, ControllerView } from "../../ports/controllers.ts";
+import type { Controllers, ControllerView } from "../../ports/mesh/controllers.ts";
 import type { Request } from "../../ports/jobs.ts";
 import type { Handlers, Service } from "./handler.ts";
 import { requireSite } from "./mesh-caller.ts";

@@ -3,7 +3,7 @@
 import { JOBS_PER_PAGE_MAX, toSnake } from "../../contract/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { JobState } from "../../ports/jobs.ts";
-import type { MeshAgent, MeshEvent, MeshJob } from "../../ports/mesh-views.ts";
+import type { MeshAgent, MeshEvent, MeshJob } from "../../ports/mesh/views.ts";
 import type { MeshState } from "../options.ts";
 import { Refusal } from "../refusal.ts";
 import type { Handlers, Service } from "./handler.ts";
@@ -49,7 +49,7 @@ export function meshStateHandlers(service: Service): Pick<Handlers, Ids> {
   };
 }
 
-export function joined({ meshState }: Service): MeshState {
+function joined({ meshState }: Service): MeshState {
   if (meshState !== undefined) return meshState;
   throw new Refusal(
     "MESH_DISABLED",

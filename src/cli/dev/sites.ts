@@ -11,8 +11,8 @@ import { SITE_CHECK_MS, STOP_LIMIT_MS } from "./limits.ts";
 import { freePorts, newKey, sha256, spawnServer } from "./processes.ts";
 import { lastWords } from "./view.ts";
 
-export const PARENT = "hub";
-export const CHILDREN = ["east", "west"] as const;
+const PARENT = "hub";
+const CHILDREN = ["east", "west"] as const;
 const NODE = "n1";
 const HOST = "127.0.0.1";
 /** The node's peers, its API, and the link to its parent. */

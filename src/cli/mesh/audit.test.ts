@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { OwnSiteStage } from "../../controller/mesh/test-own-site.ts";
-import type { OwnLine } from "../../controller/mesh/own-line.ts";
+import { OwnSiteStage } from "../../controller/mesh/own/test-own-site.ts";
+import type { OwnLine } from "../../controller/mesh/own/own-line.ts";
 import { ringHashOf } from "../../core/mesh/proof/index.ts";
 import { fakeVerify } from "../../core/mesh/test-signatures.ts";
 import { systemDigest as digest } from "../../drivers/system/digest.ts";

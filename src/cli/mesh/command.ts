@@ -6,7 +6,7 @@ import { readNote, toBase64 } from "../../core/mesh/proof/index.ts";
 import { readMeshKey } from "../../drivers/pki/index.ts";
 import { systemDigest } from "../../drivers/system/digest.ts";
 import { signerOf, verifyEd25519 } from "../../drivers/system/signatures.ts";
-import type { GateView, OwnLineView, SiteView } from "../../ports/mesh-lines.ts";
+import type { GateView, OwnLineView, SiteView } from "../../ports/mesh/lines.ts";
 import { callerOf, readConnection } from "../connection/connection.ts";
 import { CONNECTION_KINDS } from "../kit/connection-help.ts";
 import { kindsOf, verbsOf } from "../kit/description.ts";

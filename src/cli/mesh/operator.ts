@@ -2,7 +2,7 @@
 
 import type { Caller } from "../../client/caller.ts";
 import { assertNever } from "../../contract/errors.ts";
-import type { ForkView, GateView } from "../../ports/mesh-lines.ts";
+import type { ForkView, GateView } from "../../ports/mesh/lines.ts";
 import { json, printable, table } from "../kit/output.ts";
 import { printed, stdoutPaint } from "../kit/print.ts";
 import { MESH_CALL_MS } from "../limits.ts";

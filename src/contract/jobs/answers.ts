@@ -222,7 +222,7 @@ const Place = { line: nullable(Text), lineSequence: Epoch };
 /** Of a site that is distributed: `sequence` is the arrival number. */
 const ArrivedEvent = strict({ ...EVENT, ...Place });
 const WithheldEvent = strict({ sequence: Epoch, eventHash: Hash, ...Place, withheld: Type.Literal(true) });
-export const OwnSinceAnswer = strict({ events: Type.Array(Event), throughSequence: Count });
+const OwnSinceAnswer = strict({ events: Type.Array(Event), throughSequence: Count });
 export const SinceAnswer = Type.Union([
   OwnSinceAnswer,
   strict({

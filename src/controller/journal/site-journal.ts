@@ -5,7 +5,7 @@ import type { Digest } from "../../ports/digest.ts";
 import { CertificatesFold } from "../keys/certificates-fold.ts";
 import { KeysFold } from "../keys/keys-fold.ts";
 import { ControllersFold } from "../mesh/controllers-fold.ts";
-import { OwnLineFold } from "../mesh/own-line-fold.ts";
+import { OwnLineFold } from "../mesh/own/own-line-fold.ts";
 import { JobsTenant, type JobsTenantOptions } from "./jobs-tenant.ts";
 import { Journal } from "./journal.ts";
 import type { Tenant } from "./tenant.ts";

@@ -13,9 +13,9 @@ import type {
   OwnLineStatus,
   OwnLineView,
   SiteView,
-} from "../../ports/mesh-lines.ts";
-import type { OwnLine } from "./own-line.ts";
-import type { SigningGate } from "./signing-gate.ts";
+} from "../../ports/mesh/lines.ts";
+import type { OwnLine } from "./own/own-line.ts";
+import type { SigningGate } from "./own/signing-gate.ts";
 
 export interface LinesOptions {
   readonly own: OwnLine;

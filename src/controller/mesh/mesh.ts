@@ -14,10 +14,10 @@ import type { LineId, LineState } from "../../core/mesh/model.ts";
 import { controllerOf, emptyLine, toBase64 } from "../../core/mesh/proof/index.ts";
 import { type Accept, possessionText } from "../../core/mesh/registry/index.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { Controllers } from "../../ports/controllers.ts";
+import type { Controllers } from "../../ports/mesh/controllers.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { MeshLines, OwnLineStatus } from "../../ports/mesh-lines.ts";
+import type { MeshLines, OwnLineStatus } from "../../ports/mesh/lines.ts";
 import type {
   DeliveryAnswer,
   HintAnswer,
@@ -25,9 +25,9 @@ import type {
   MeshLinks,
   ReceivedDelivery,
   ServedStream,
-} from "../../ports/mesh-links.ts";
+} from "../../ports/mesh/links.ts";
 import type { Signer, VerifySignature } from "../../ports/signatures.ts";
-import type { Introduction, Sites } from "../../ports/sites.ts";
+import type { Introduction, Sites } from "../../ports/mesh/sites.ts";
 import type { JournalService } from "../journal/service.ts";
 import type { SiteJournal } from "../journal/site-journal.ts";
 import type { Door } from "../leadership/reign.ts";
@@ -37,9 +37,9 @@ import { IntakeQueue, type KnownLines } from "./links/intake-queue.ts";
 import { Links } from "./links/links.ts";
 import { PEERS_BLAMED_MAX } from "./limits.ts";
 import { PeerQuota } from "./links/quota.ts";
-import type { PageReceived, VerifiedPage } from "./receipts-reign.ts";
+import type { PageReceived, VerifiedPage } from "./receipts/receipts-reign.ts";
 import { WordOfOthers } from "./links/word-of-others.ts";
-import type { SigningGate } from "./signing-gate.ts";
+import type { SigningGate } from "./own/signing-gate.ts";
 
 const textEncoder = new TextEncoder();
 /** Where this node can sign for the site: whoever it is, it proves, also while nothing of its line is given out. */

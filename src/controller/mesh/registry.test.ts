@@ -5,11 +5,11 @@ import type { LineState, Ring } from "../../core/mesh/model.ts";
 import { lineIdOf, ringHashOf, ringKeyOf, toBase64 } from "../../core/mesh/proof/index.ts";
 import { possessionText } from "../../core/mesh/registry/index.ts";
 import { fakeSigner, fakeVerify } from "../../core/mesh/test-signatures.ts";
-import type { ControllerMetadata } from "../../ports/controllers.ts";
+import type { ControllerMetadata } from "../../ports/mesh/controllers.ts";
 import type { JournalReign } from "../journal/journal-reign.ts";
 import { CommittedAtOnce } from "../keys/test-journal.ts";
 import { ControllersFold } from "./controllers-fold.ts";
-import { standalone } from "./own-view.ts";
+import { standalone } from "./own/own-view.ts";
 import { RegistryService } from "./registry.ts";
 
 const TTL_MS = 300_000;

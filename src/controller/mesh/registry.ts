@@ -31,7 +31,7 @@ import type {
   Controllers,
   ControllerToRegister,
   ControllerView,
-} from "../../ports/controllers.ts";
+} from "../../ports/mesh/controllers.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Request } from "../../ports/jobs.ts";
 import type { VerifySignature } from "../../ports/signatures.ts";
@@ -39,7 +39,7 @@ import type { JournalReign, Moment } from "../journal/journal-reign.ts";
 import type { JournalService } from "../journal/service.ts";
 import { checkLeaderEpoch } from "../leadership/leader-epoch.ts";
 import type { ControllersFold } from "./controllers-fold.ts";
-import { type OwnController, ownView } from "./own-view.ts";
+import { type OwnController, ownView } from "./own/own-view.ts";
 
 export interface RegistryServiceOptions {
   readonly fold: ControllersFold;

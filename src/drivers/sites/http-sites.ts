@@ -16,7 +16,7 @@ import type {
   SiteAnswer,
   SiteRefusal,
   Sites,
-} from "../../ports/sites.ts";
+} from "../../ports/mesh/sites.ts";
 import { HttpClient, LineSplitter, parseObject, type ReadAnswer, readText } from "../http/index.ts";
 import { foreignAnswer, notCalled, SITE, tooLong, WORDS } from "./failures.ts";
 import { SITE_ANSWER_BYTES_MAX, SITE_LINE_BYTES_MAX } from "./limits.ts";

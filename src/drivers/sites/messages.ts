@@ -8,7 +8,7 @@ import type {
   PageError,
   PageOutcome,
   SiteRefusal,
-} from "../../ports/sites.ts";
+} from "../../ports/mesh/sites.ts";
 import { SITE_URLS_MAX } from "./limits.ts";
 
 type Fields = Readonly<Record<string, unknown>>;

@@ -1,7 +1,7 @@
 // The history of events on one server: its archive opened, exchanged with the other nodes, and when it takes no more.
 
 import { withWorkerAnswers } from "../../controller/cluster/worker-queries.ts";
-import { type MeshAnswers, withMeshAnswers } from "../../controller/mesh/key-queries.ts";
+import { type MeshAnswers, withMeshAnswers } from "../../controller/mesh/own/key-queries.ts";
 import { tagged } from "../../core/kit/bytes.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { PeerKey } from "../../core/kit/ids.ts";

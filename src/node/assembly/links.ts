@@ -1,12 +1,12 @@
 // This site's links to others, over ports: the lines of other sites that it has, and the service that exchanges pages with them.
 
 import type { JournalService } from "../../controller/journal/service.ts";
-import { ForeignLines } from "../../controller/mesh/foreign-lines.ts";
+import { ForeignLines } from "../../controller/mesh/receipts/foreign-lines.ts";
 import { type MeshLinkSettings, MeshService } from "../../controller/mesh/mesh.ts";
-import type { ReceiptsService } from "../../controller/mesh/receipts.ts";
+import type { ReceiptsService } from "../../controller/mesh/receipts/receipts.ts";
 import { controllerOf } from "../../core/mesh/proof/index.ts";
-import type { Controllers } from "../../ports/controllers.ts";
-import type { Sites } from "../../ports/sites.ts";
+import type { Controllers } from "../../ports/mesh/controllers.ts";
+import type { Sites } from "../../ports/mesh/sites.ts";
 import type { OwnMesh } from "./mesh.ts";
 import type { NodeLog, ServicesWorld } from "./assemble.ts";
 

@@ -4,7 +4,7 @@ import { describe, expect, test } from "vitest";
 import { systemDigest as digest } from "../../drivers/system/digest.ts";
 import { piecesOf, wholeOf } from "../../core/kit/pieces.ts";
 import { encodePage, encodeRecord, recordedPage } from "../../core/mesh/receipts/index.ts";
-import { siteOf, verified } from "../../controller/mesh/test-receipts.ts";
+import { siteOf, verified } from "../../controller/mesh/receipts/test-receipts.ts";
 import { TestDisk } from "../../engine/test-disk.ts";
 import { open } from "../../../test/archive/test-archive.ts";
 import { RECEIPTS } from "../../logs/index.ts";

@@ -4,7 +4,7 @@
 
 import { ClusterMachine, innerProposals } from "../../controller/cluster/cluster-machine.ts";
 import { JOBS_LOG_KEPT, SiteJournal, type SiteJournalOptions } from "../../controller/journal/site-journal.ts";
-import { ReceiptsFold } from "../../controller/mesh/receipts-fold.ts";
+import { ReceiptsFold } from "../../controller/mesh/receipts/receipts-fold.ts";
 import { assert } from "../../core/kit/assert.ts";
 import { archived } from "../../core/mesh/receipts/index.ts";
 import { ScopesFold } from "../../core/scopes/index.ts";

@@ -2,15 +2,15 @@
 
 import type { MeshState } from "../../api/index.ts";
 import type { EventsService } from "../../controller/journal/events.ts";
-import { ArrivalsService } from "../../controller/mesh/arrivals-service.ts";
-import { MeshFeeder } from "../../controller/mesh/feeder.ts";
-import { Propagation } from "../../controller/mesh/propagation.ts";
-import { MeshReplayer } from "../../controller/mesh/replayer.ts";
+import { ArrivalsService } from "../../controller/mesh/state/arrivals-service.ts";
+import { MeshFeeder } from "../../controller/mesh/state/feeder.ts";
+import { Propagation } from "../../controller/mesh/state/propagation.ts";
+import { MeshReplayer } from "../../controller/mesh/state/replayer.ts";
 import { controllerOf } from "../../core/mesh/proof/index.ts";
 import type { Archive } from "../../logs/index.ts";
-import type { MeshLines } from "../../ports/mesh-lines.ts";
-import type { MeshLinks } from "../../ports/mesh-links.ts";
-import type { MeshViews } from "../../ports/mesh-views.ts";
+import type { MeshLines } from "../../ports/mesh/lines.ts";
+import type { MeshLinks } from "../../ports/mesh/links.ts";
+import type { MeshViews } from "../../ports/mesh/views.ts";
 import type { MeshServerStats } from "../../ports/server-stats.ts";
 import type { NodeLog, ServicesWorld } from "./assemble.ts";
 import { meshStats } from "./mesh-stats.ts";
@@ -38,9 +38,14 @@ interface StateParts {
 /** Undefined: the site is standalone, or has no archive of receipts. */
 export function assembleMeshState(
   { clock, digest, logger, meshState: world }: ServicesWorld,
-  { journal: { fold }, receipts, eventArchive, watchReplay }: NodeLog,
+  log: NodeLog,
   { events, links, lines, leads }: StateParts,
 ): AssembledState | undefined {
+  const {
+    journal: { fold },
+    receipts,
+    eventArchive,
+  } = log;
   if (world === undefined || receipts === null || eventArchive === undefined) return undefined;
   const { views, replayMs } = world;
   const archives: { readonly own: Archive; readonly receipts: Archive } = {
@@ -58,7 +63,7 @@ export function assembleMeshState(
   const stopMeter = receipts.fold.follow(({ receipt }) => propagation.applied(receipt));
   const { registry } = fold.controllers;
   const replayer = new MeshReplayer({ ...around, arrivals, everyMs: replayMs });
-  watchReplay?.(() => replayer.problem);
+  log.watchReplay?.(() => replayer.problem);
   return {
     views,
     arrivals,

@@ -1,12 +1,12 @@
 // What one node counts of the mesh, gathered at one moment.
 
-import type { MeshFeeder } from "../../controller/mesh/feeder.ts";
+import type { MeshFeeder } from "../../controller/mesh/state/feeder.ts";
 import { SITES_MEASURED_MAX } from "../../controller/mesh/limits.ts";
-import type { Propagation } from "../../controller/mesh/propagation.ts";
-import type { ReceiptsFold } from "../../controller/mesh/receipts-fold.ts";
+import type { Propagation } from "../../controller/mesh/state/propagation.ts";
+import type { ReceiptsFold } from "../../controller/mesh/receipts/receipts-fold.ts";
 import type { Registry } from "../../core/mesh/registry/index.ts";
-import type { MeshLines } from "../../ports/mesh-lines.ts";
-import type { LinkView } from "../../ports/mesh-links.ts";
+import type { MeshLines } from "../../ports/mesh/lines.ts";
+import type { LinkView } from "../../ports/mesh/links.ts";
 import type { MeshServerStats } from "../../ports/server-stats.ts";
 
 interface MeshCounted {

@@ -3,13 +3,13 @@
 import type { EventsService } from "../../controller/journal/events.ts";
 import type { JournalService } from "../../controller/journal/service.ts";
 import type { SiteJournal } from "../../controller/journal/site-journal.ts";
-import { askCompared, askKey, askNote, type MeshAnswers } from "../../controller/mesh/key-queries.ts";
+import { askCompared, askKey, askNote, type MeshAnswers } from "../../controller/mesh/own/key-queries.ts";
 import { Lines } from "../../controller/mesh/lines.ts";
-import { OwnLine } from "../../controller/mesh/own-line.ts";
-import { OwnRing } from "../../controller/mesh/own-ring.ts";
-import type { PointHistory } from "../../controller/mesh/page-reader.ts";
-import { SigningGate } from "../../controller/mesh/signing-gate.ts";
-import { continueLines } from "../../controller/mesh/succession.ts";
+import { OwnLine } from "../../controller/mesh/own/own-line.ts";
+import { OwnRing } from "../../controller/mesh/own/own-ring.ts";
+import type { PointHistory } from "../../controller/mesh/own/page-reader.ts";
+import { SigningGate } from "../../controller/mesh/own/signing-gate.ts";
+import { continueLines } from "../../controller/mesh/own/succession.ts";
 import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
 import type { Renewal } from "../../core/mesh/registry/index.ts";
 import { ringKeyOf } from "../../core/mesh/proof/index.ts";
@@ -18,7 +18,7 @@ import type { ChainPoint } from "../../core/archive/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { ForkView, LineSource, MeshLines, SiteView } from "../../ports/mesh-lines.ts";
+import type { ForkView, LineSource, MeshLines, SiteView } from "../../ports/mesh/lines.ts";
 import type { PeerQueries } from "../../ports/peers/queries.ts";
 import type { Signer, VerifySignature } from "../../ports/signatures.ts";
 

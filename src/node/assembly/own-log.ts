@@ -5,7 +5,7 @@
 import { ClusterService, type ClusterOptions } from "../../controller/cluster/cluster.ts";
 import { membersBelow, membersHeardBelow } from "../../controller/cluster/cluster-view.ts";
 import { emptyWorker } from "../../controller/cluster/worker-queries.ts";
-import type { MeshAnswers } from "../../controller/mesh/key-queries.ts";
+import type { MeshAnswers } from "../../controller/mesh/own/key-queries.ts";
 import { type Leading, raftLeading } from "../../controller/leadership/leading.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";

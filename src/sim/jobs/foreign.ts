@@ -8,7 +8,7 @@ import type { LineState } from "../../core/mesh/model.ts";
 import { checkPage } from "../../core/mesh/proof/index.ts";
 import { fakeVerify } from "../../core/mesh/test-signatures.ts";
 import { ringOf, TestSite } from "../../core/mesh/test-site.ts";
-import type { PageReceived, VerifiedPage } from "../../controller/mesh/receipts-reign.ts";
+import type { PageReceived, VerifiedPage } from "../../controller/mesh/receipts/receipts-reign.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Owner } from "../kernel/index.ts";
 import type { JobsCluster, JobsServer } from "./cluster.ts";

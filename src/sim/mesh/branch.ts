@@ -14,7 +14,7 @@ import { encodeEvent } from "../../core/events/event.ts";
 import { isWithheld } from "../../core/mesh/proof/index.ts";
 import type { PageItem } from "../../core/mesh/model.ts";
 import type { Digest } from "../../ports/digest.ts";
-import type { LineConsistency } from "../../ports/sites.ts";
+import type { LineConsistency } from "../../ports/mesh/sites.ts";
 import type { OwnEvent } from "./ledger.ts";
 
 const textEncoder = new TextEncoder();

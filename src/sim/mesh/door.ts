@@ -1,5 +1,6 @@
 // What one process of a site answers to other sites: by the handlers of production's API, without the web around them.
 
+import { assertNever } from "../../core/kit/assert.ts";
 import type { Answer, Call, Service, StreamAnswer } from "../../api/handlers/handler.ts";
 import { meshLinksHandlers } from "../../api/handlers/mesh-links.ts";
 import { Refusal } from "../../api/refusal.ts";
@@ -8,10 +9,10 @@ import type { Caller } from "../../api/traffic/callers.ts";
 import { statusOf } from "../../contract/error-body.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Cluster } from "../../ports/cluster.ts";
-import type { ControllerMetadata, Controllers } from "../../ports/controllers.ts";
-import type { LineSource } from "../../ports/mesh-lines.ts";
-import type { MeshLinks } from "../../ports/mesh-links.ts";
-import type { LinkMessage, SiteAnswer } from "../../ports/sites.ts";
+import type { Controllers } from "../../ports/mesh/controllers.ts";
+import type { LineSource } from "../../ports/mesh/lines.ts";
+import type { MeshLinks } from "../../ports/mesh/links.ts";
+import type { LinkMessage, SiteAnswer } from "../../ports/mesh/sites.ts";
 import type { Boot } from "../kernel/index.ts";
 import type { Door, Opening, Question } from "./transport.ts";
 
@@ -39,7 +40,7 @@ async function answerOf(parts: DoorParts, question: Question): Promise<SiteAnswe
       return { kind: "answer", body: controllers.list(false)[0]?.id ?? "" };
     case "register": {
       const { id, url, name, metadata } = question.introduction;
-      await controllers.register({ id, url, name, metadata: metadata as ControllerMetadata });
+      await controllers.register({ id, url, name, metadata });
       return { kind: "answer", body: null };
     }
     case "heartbeat":
@@ -56,6 +57,8 @@ async function answerOf(parts: DoorParts, question: Question): Promise<SiteAnswe
       const { body } = (await handlersOf(parts).broadcast(call as unknown as Call<"broadcast">)) as Answer;
       return { kind: "answer", body };
     }
+    default:
+      return assertNever(question, "question");
   }
 }
 
@@ -81,7 +84,7 @@ function handlersOf({ links, cluster }: Pick<DoorParts, "links" | "cluster">): R
 }
 
 function callerOf(controller: string): Caller {
-  return { how: "key", name: controller, role: "controller" } as Caller;
+  return { how: "key", name: controller, role: "controller" };
 }
 
 async function answered<T>({ urls }: DoorParts, ask: () => Promise<SiteAnswer<T>>): Promise<SiteAnswer<T>> {

@@ -3,10 +3,11 @@
 //
 // Invariants: an honest site's bytes are never changed; the lies of a relay end with the faults, those of a fork last.
 
+import { assertNever } from "../../core/kit/assert.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { readNote, signCheckpoint } from "../../core/mesh/proof/index.ts";
 import type { Page, PageItem } from "../../core/mesh/model.ts";
-import type { Delivered, LineConsistency, LinkMessage } from "../../ports/sites.ts";
+import type { Delivered, LineConsistency, LinkMessage } from "../../ports/mesh/sites.ts";
 import { Branch, type Retell } from "./branch.ts";
 import { reached } from "./probes.ts";
 import type { MeshStage } from "./stage.ts";
@@ -248,6 +249,8 @@ export function mapParcel(parcel: Parcel, { page, note, consistency }: Mapping):
       const body = consistency(answer.body as LineConsistency, to.line, to.from, to.to);
       return { ...parcel, answer: { ...answer, body } };
     }
+    default:
+      return assertNever(parcel, "parcel");
   }
 }
 

@@ -1,7 +1,7 @@
 // What each site shows in the end: all arrivals, as production's reader has them, and the merged state that follows from them. Each node of a
 // site has the same arrivals; sites whose sets of events are equal have the same merged state, in whatever order they came.
 
-import { arrivals } from "../../controller/mesh/arrivals.ts";
+import { arrivals } from "../../controller/mesh/receipts/arrivals.ts";
 import { decodeEvent } from "../../core/events/index.ts";
 import type { LineId } from "../../core/mesh/model.ts";
 import {

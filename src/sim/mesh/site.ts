@@ -6,7 +6,7 @@ import { peerKey } from "../../core/kit/ids.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { configurationOf, ELECTION_DEFAULTS } from "../../core/raft/index.ts";
 import type { SiteJournal } from "../../controller/journal/site-journal.ts";
-import type { ReceiptsFold } from "../../controller/mesh/receipts-fold.ts";
+import type { ReceiptsFold } from "../../controller/mesh/receipts/receipts-fold.ts";
 import { Engine } from "../../engine/engine.ts";
 import { type Archive, type ArchiveKind, EVENTS, RECEIPTS } from "../../logs/index.ts";
 import { assembleNode, type NodeServices, type SiteWorld } from "../../node/assembly/assemble.ts";
@@ -111,10 +111,11 @@ export class SimSite {
     );
   }
 
-  #archive({ disk, clock, fatal }: Boot, of: ArchiveKind): Promise<Archive> {
+  #archive(boot: Boot, of: ArchiveKind): Promise<Archive> {
+    const { disk, clock } = boot;
     const { digest, knobs } = this.#stage;
     const limits = { ...ARCHIVE_LIMITS, eventsMax: knobs.segmentEvents };
-    return openArchive({ of, disk, digest, clock, limits, logger: NO_LOGGER, failed: (error) => fatal(error) });
+    return openArchive({ of, disk, digest, clock, limits, logger: NO_LOGGER, failed: (error) => boot.fatal(error) });
   }
 
   #startEngine(boot: Boot, archive: Archive, receipts: Archive): void {

@@ -3,7 +3,7 @@
 //
 //   opening ──▶ open ──▶ over, at each end in its own time
 
-import type { LinkMessage, SiteAnswer } from "../../ports/sites.ts";
+import type { LinkMessage, SiteAnswer } from "../../ports/mesh/sites.ts";
 import type { Boot } from "../kernel/index.ts";
 import { type Carriage, type Door, type Opening, type Parcel, type Transport, unreachable } from "./transport.ts";
 

@@ -2,7 +2,7 @@
 // in order, one message at a time, and end at both ends.
 
 import { describe, expect, it } from "vitest";
-import type { LinkMessage, SiteAnswer } from "../../ports/sites.ts";
+import type { LinkMessage, SiteAnswer } from "../../ports/mesh/sites.ts";
 import { type Boot, World } from "../kernel/index.ts";
 import { type Door, type Question, Transport, type Weather } from "./transport.ts";
 

@@ -15,7 +15,7 @@ import type {
   LinkMessage,
   SiteAnswer,
   Sites,
-} from "../../ports/sites.ts";
+} from "../../ports/mesh/sites.ts";
 import type { Boot, World } from "../kernel/index.ts";
 import { dial } from "./stream.ts";
 

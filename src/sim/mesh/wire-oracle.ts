@@ -4,7 +4,7 @@
 
 import { readNote } from "../../core/mesh/proof/index.ts";
 import type { Page } from "../../core/mesh/model.ts";
-import type { Delivered, SiteAnswer } from "../../ports/sites.ts";
+import type { Delivered, SiteAnswer } from "../../ports/mesh/sites.ts";
 import { mapParcel } from "./liar.ts";
 import { reached } from "./probes.ts";
 import type { MeshStage } from "./stage.ts";

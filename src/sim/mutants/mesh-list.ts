@@ -114,7 +114,7 @@ export const MESH_MUTANTS: readonly Mutant[] = [
   // ---- receipts and arrival numbers
 
   inRunsOf({ ...QUIET, ...BUSY })("mesh-arrival-without-own-events", "invariant 6", {
-    file: "controller/mesh/receipts-fold.ts",
+    file: "controller/mesh/receipts/receipts-fold.ts",
     find: "own: this.#options.own(), arrivedMs",
     replace: "own: this.state.head.own, arrivedMs",
   }),
@@ -138,7 +138,7 @@ export const MESH_MUTANTS: readonly Mutant[] = [
     replace: "floorMs: () => 0",
   }),
   inRunsOf({ ...QUIET, skewsMs: [0, 500_000, 0, 0, 0] })("mesh-any-clock-moves-ours", "trap 58", {
-    file: "controller/mesh/receipts-reign.ts",
+    file: "controller/mesh/receipts/receipts-reign.ts",
     find: "if (timestamp <= untilMs) floorMs",
     replace: "if (untilMs > 0) floorMs",
   }),
@@ -160,7 +160,7 @@ export const MESH_MUTANTS: readonly Mutant[] = [
     find: 'if (eventType === "controller:registered") return this.#vouched(line, event.entityId, payload);',
   }),
   inRunsOf({ ...BUSY, lie: null, faults: 12, topology: "full" })("mesh-relay-cuts-pages-anew", "decision 3", {
-    file: "controller/mesh/foreign-lines.ts",
+    file: "controller/mesh/receipts/foreign-lines.ts",
     find: "return pageOf(receipt.page);",
     replace:
       "const page = pageOf(receipt.page);\n    return { ...page, after, items: page.items.slice(after - page.after) };",

@@ -5,7 +5,7 @@ import { inRunsOf, QUIET } from "./jobs-runs.ts";
 import type { Mutant } from "./patch.ts";
 
 const STATE = "core/mesh/receipts/state.ts";
-const REIGN = "controller/mesh/receipts-reign.ts";
+const REIGN = "controller/mesh/receipts/receipts-reign.ts";
 const MACHINE = "node/assembly/machine.ts";
 
 const FOREIGN = { ...QUIET, foreignEvents: 80, snapshotAfterEntries: 30 } as const;

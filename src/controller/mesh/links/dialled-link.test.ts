@@ -5,7 +5,7 @@ import { TenureError } from "../../../core/kit/errors.ts";
 import { seededRandom } from "../../../core/kit/random.ts";
 import type { Page } from "../../../core/mesh/model.ts";
 import { ManualClock, settled } from "../../../loops/test-clock.ts";
-import type { Delivered, Delivery, LinkMessage, SiteAnswer, Sites } from "../../../ports/sites.ts";
+import type { Delivered, Delivery, LinkMessage, SiteAnswer, Sites } from "../../../ports/mesh/sites.ts";
 import { dialForEver } from "./dialled-link.ts";
 import type { LinkEnd, LinkHost } from "./link-end.ts";
 import { OwnHeads } from "./own-heads.ts";

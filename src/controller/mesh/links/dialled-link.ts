@@ -27,7 +27,7 @@ import type {
   PageOutcome,
   SiteAnswer,
   Sites,
-} from "../../../ports/sites.ts";
+} from "../../../ports/mesh/sites.ts";
 import { type LinkEnd, type LinkHost, type Wish, Wishes } from "./link-end.ts";
 import { REDIAL_MS_MAX, REDIAL_MS_MIN } from "../limits.ts";
 import type { OwnHeads } from "./own-heads.ts";
@@ -293,7 +293,7 @@ function grafts(wishes: readonly Wish[]): Pick<Delivery, "graft" | "prune"> {
   return { ...(graft.length === 0 ? {} : { graft }), ...(prune.length === 0 ? {} : { prune }) };
 }
 
-export function sentOutcomeOf(outcome: PageOutcome | undefined, page: Page): SentOutcome {
+function sentOutcomeOf(outcome: PageOutcome | undefined, page: Page): SentOutcome {
   const through = page.after + page.items.length;
   if (outcome === undefined) return { kind: "refused" };
   if (!("error" in outcome)) return { kind: outcome.accepted > 0 ? "taken" : "duplicate", through };

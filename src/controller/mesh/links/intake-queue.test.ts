@@ -10,7 +10,7 @@ import { PAGE_TAKEN_MS } from "../../../core/kit/timeouts.ts";
 import { emptyLine } from "../../../core/mesh/proof/index.ts";
 import { systemDigest as digest } from "../../../drivers/system/digest.ts";
 import { HandClock, settled } from "../../../loops/test-clock.ts";
-import type { PageReceived, VerifiedPage } from "../receipts-reign.ts";
+import type { PageReceived, VerifiedPage } from "../receipts/receipts-reign.ts";
 import { PAGES_WAITING_PER_PEER_MAX } from "../limits.ts";
 import { Blame } from "./blame.ts";
 import { IntakeQueue } from "./intake-queue.ts";
@@ -52,7 +52,10 @@ function stage() {
 }
 
 function spoilt(page: Page): Page {
-  return { ...page, items: page.items.map((item, at) => (at === 0 ? String(item).replace("job-", "jOb-") : item)) };
+  return {
+    ...page,
+    items: page.items.map((item, at) => (at === 0 && typeof item === "string" ? item.replace("job-", "jOb-") : item)),
+  };
 }
 
 describe("a page", () => {

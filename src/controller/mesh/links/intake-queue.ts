@@ -18,10 +18,10 @@ import { giveWay, within } from "../../../loops/time.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { Digest } from "../../../ports/digest.ts";
 import type { VerifySignature } from "../../../ports/signatures.ts";
-import type { PageError, PageOutcome } from "../../../ports/sites.ts";
+import type { PageError, PageOutcome } from "../../../ports/mesh/sites.ts";
 import { Slice } from "../../slice.ts";
 import type { Blame } from "./blame.ts";
-import type { PageReceived, VerifiedPage } from "../receipts-reign.ts";
+import type { PageReceived, VerifiedPage } from "../receipts/receipts-reign.ts";
 import { LINE_SHOWN_LENGTH_MAX, PAGES_WAITING_PER_PEER_MAX } from "../limits.ts";
 
 /** What this site knows of lines, as it is applied. */

@@ -3,7 +3,7 @@
 
 import type { LineId, Page } from "../../../core/mesh/model.ts";
 import type { LinkId, SentOutcome } from "../../../core/mesh/spread/index.ts";
-import type { Graft, PageOutcome } from "../../../ports/sites.ts";
+import type { Graft, PageOutcome } from "../../../ports/mesh/sites.ts";
 
 /** What one side asks of the other: to be sent a line from a sequence on, or not any more. */
 export type Wish =

@@ -11,9 +11,9 @@ import { TenureError } from "../../../core/kit/errors.ts";
 import type { LineId } from "../../../core/mesh/model.ts";
 import { type LinkId, Spread, type SpreadEffect, type SpreadInput } from "../../../core/mesh/spread/index.ts";
 import type { Clock, Timer } from "../../../ports/clock.ts";
-import type { LineSource } from "../../../ports/mesh-lines.ts";
-import type { LinkView, ReceivedDelivery } from "../../../ports/mesh-links.ts";
-import type { Delivered, Introduction, PageOutcome, Sites } from "../../../ports/sites.ts";
+import type { LineSource } from "../../../ports/mesh/lines.ts";
+import type { LinkView, ReceivedDelivery } from "../../../ports/mesh/links.ts";
+import type { Delivered, Introduction, PageOutcome, Sites } from "../../../ports/mesh/sites.ts";
 import type { Blame } from "./blame.ts";
 import { dialForEver } from "./dialled-link.ts";
 import type { AskProof, HeadsJudge } from "./heads-judge.ts";
@@ -211,7 +211,7 @@ export class Links implements LinkHost {
 
   #step(input: SpreadInput extends infer I ? (I extends { nowMs: number } ? Omit<I, "nowMs"> : never) : never): void {
     if (this.#over.signal.aborted) return;
-    const effects = this.#spread.step({ ...input, nowMs: this.#nowMs } as SpreadInput);
+    const effects = this.#spread.step({ ...input, nowMs: this.#nowMs });
     for (const effect of effects) this.#perform(effect);
     this.#arm();
   }

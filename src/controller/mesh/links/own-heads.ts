@@ -6,7 +6,7 @@ import type { LineId } from "../../../core/mesh/model.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 import { SITE_HEADS_MS } from "../../../core/kit/timeouts.ts";
 import type { Clock } from "../../../ports/clock.ts";
-import type { LineSource } from "../../../ports/mesh-lines.ts";
+import type { LineSource } from "../../../ports/mesh/lines.ts";
 import { HEADS_ALL_EVERY } from "../limits.ts";
 
 interface Head {

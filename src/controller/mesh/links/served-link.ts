@@ -8,7 +8,7 @@ import type { LinkId, SentOutcome } from "../../../core/mesh/spread/index.ts";
 import { SITE_HEADS_MS } from "../../../core/kit/timeouts.ts";
 import { Bell } from "../../../loops/bell.ts";
 import type { Clock } from "../../../ports/clock.ts";
-import type { Introduction } from "../../../ports/sites.ts";
+import type { Introduction } from "../../../ports/mesh/sites.ts";
 import { type LinkEnd, type Wish, Wishes } from "./link-end.ts";
 import type { HeadsSent } from "./own-heads.ts";
 

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { ChainEvent, EventDraft, EventPayload } from "../../../core/events/index.ts";
-import { checkPage, type CheckedEvent, evidenceOf, lineIdOf, type Stub } from "../../../core/mesh/proof/index.ts";
+import { checkPage, evidenceOf, lineIdOf } from "../../../core/mesh/proof/index.ts";
 import { Registry } from "../../../core/mesh/registry/index.ts";
 import { fakeVerify } from "../../../core/mesh/test-signatures.ts";
 import { ringOf, TestSite } from "../../../core/mesh/test-site.ts";
@@ -50,7 +50,7 @@ function stage() {
     while (step.done !== true) step = checking.next();
     if (step.value.kind !== "accepted") throw new Error(step.value.kind);
     ({ state } = step.value);
-    await word.take(hub.line, step.value.events as readonly (CheckedEvent | Stub)[]);
+    await word.take(hub.line, step.value.events);
   };
   return { registry, written, hub, forker, take, word };
 }

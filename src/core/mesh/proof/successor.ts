@@ -25,7 +25,7 @@ import { areHashes } from "./hashes.ts";
 import { controllerOf, isLineId, lineIdOf } from "./line-id.ts";
 import { frontierOf } from "./line-state.ts";
 
-export const RECOVERED = "controller:recovered";
+const RECOVERED = "controller:recovered";
 
 type Hashes = Pick<Digest, "sha256" | "sha256Hex">;
 

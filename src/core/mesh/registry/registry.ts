@@ -208,7 +208,7 @@ export class Registry {
     this.#change(id, { isApproved: true, isEvicted: false, approvedRing: ring });
   }
 
-  #resumed({ renewed = null }: SiteResumed, sequence: number): void {
+  #resumed({ renewed }: SiteResumed, sequence: number): void {
     this.#resumedAt = sequence;
     this.#gated = null;
     if (renewed !== null) this.#renewed = renewed;

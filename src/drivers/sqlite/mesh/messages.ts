@@ -12,8 +12,8 @@ import type {
   MeshJobQuery,
   MeshPlace,
   MeshSource,
-} from "../../../ports/mesh-views.ts";
-import type { ControllerView } from "../../../ports/mesh.ts";
+} from "../../../ports/mesh/views.ts";
+import type { ControllerView } from "../../../ports/mesh/mesh.ts";
 import type { Piece, StoredPage } from "../messages.ts";
 
 /** An event whose bytes are in the piece's own buffer, one after the other. */

@@ -16,8 +16,8 @@ import type {
   MeshJobQuery,
   MeshPlace,
   MeshSource,
-} from "../../../ports/mesh-views.ts";
-import type { ControllerView } from "../../../ports/mesh.ts";
+} from "../../../ports/mesh/views.ts";
+import type { ControllerView } from "../../../ports/mesh/mesh.ts";
 import { listJobs } from "../job-list.ts";
 import { JOBS_PAGE_BYTES_MAX, MESH_CONTROLLERS_MAX, MESH_PAGE_ROWS_MAX } from "../limits.ts";
 import type { StoredHash, StoredMeshPage } from "./messages.ts";

@@ -1,4 +1,4 @@
-// mesh.sqlite (ports/mesh-views.ts) over two threads (thread-pair.ts). The main thread only copies bytes into one buffer for each piece and
+// mesh.sqlite (ports/mesh/views.ts) over two threads (thread-pair.ts). The main thread only copies bytes into one buffer for each piece and
 // hands it over: the events are parsed, hashed and merged in the thread that writes.
 
 import { assert } from "../../../core/kit/assert.ts";
@@ -17,8 +17,8 @@ import type {
   MeshPlace,
   MeshReplay,
   MeshViews,
-} from "../../../ports/mesh-views.ts";
-import type { ControllerView } from "../../../ports/mesh.ts";
+} from "../../../ports/mesh/views.ts";
+import type { ControllerView } from "../../../ports/mesh/mesh.ts";
 import type {
   MeshPiece,
   MeshReadAnswers,

@@ -6,8 +6,8 @@
 // - A receipt has the same bytes everywhere. The events of a line come in the order of the line, each once.
 
 import { newEvents, type SealedReceipt } from "../../../core/mesh/receipts/index.ts";
-import { arrivals } from "../../../controller/mesh/arrivals.ts";
-import type { ReceiptsFold } from "../../../controller/mesh/receipts-fold.ts";
+import { arrivals } from "../../../controller/mesh/receipts/arrivals.ts";
+import type { ReceiptsFold } from "../../../controller/mesh/receipts/receipts-fold.ts";
 import type { Archive } from "../../../logs/index.ts";
 import type { Digest } from "../../../ports/digest.ts";
 

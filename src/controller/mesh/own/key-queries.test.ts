@@ -1,0 +1,54 @@
+import { expect, test } from "vitest";
+import type { PeerKey } from "../../../core/kit/ids.ts";
+import { askKey, askNote, type MeshAnswers, withMeshAnswers } from "./key-queries.ts";
+import type { NoteAsked } from "./own-line.ts";
+
+const PEER = "n2@1" as PeerKey;
+const OTHER = Uint8Array.of(9);
+const others = (): Promise<Uint8Array | null> => Promise.resolve(OTHER);
+
+/** As if the other node were asked. */
+function peersOf(mesh: MeshAnswers | null) {
+  const answering = withMeshAnswers(() => mesh, others);
+  return { ask: (_peer: PeerKey, query: Uint8Array) => answering(PEER, query) };
+}
+
+function answers(noteFor: MeshAnswers["noteFor"]): MeshAnswers {
+  return { publicKey: "a key", isCompared: () => true, noteFor };
+}
+
+test("a node answers with its key and with notes, once it can", async () => {
+  const asked: NoteAsked[] = [];
+  const peers = peersOf(
+    answers(async (one) => {
+      asked.push(one);
+      return one.size === 7 ? "a note" : null;
+    }),
+  );
+  expect(await askKey(peers, PEER)).toBe("a key");
+  expect(await askNote(peers, PEER, { line: "a.b", after: 3, size: 7 })).toBe("a note");
+  expect(await askNote(peers, PEER, { line: "a.b", after: 3, size: 8 })).toBeNull();
+  expect(asked).toEqual([
+    { line: "a.b", after: 3, size: 7 },
+    { line: "a.b", after: 3, size: 8 },
+  ]);
+  expect(await askKey(peersOf(null), PEER)).toBeNull();
+  expect(await askNote(peersOf(null), PEER, { line: "a.b", after: 3, size: 7 })).toBeNull();
+});
+
+test("a note that can't be made is no answer, and neither is nonsense", async () => {
+  const failing = answers(() => Promise.reject(new Error("not here")));
+  expect(await askNote(peersOf(failing), PEER, { line: "a.b", after: 3, size: 7 })).toBeNull();
+  for (const text of ["a.b x 7", "a.b -1 7", "a.b 1 1e99", ""]) {
+    const query = new TextEncoder().encode(`tenure/mesh-note ${text}`);
+    const answering = withMeshAnswers(() => answers(() => Promise.resolve("a note")), others);
+    expect(await answering(PEER, query)).toBeNull();
+  }
+});
+
+test("all other questions are the others' to answer", async () => {
+  const answering = withMeshAnswers(() => answers(() => Promise.resolve("a note")), others);
+  for (const query of [Uint8Array.of(1, 2), new TextEncoder().encode("tenure/empty-worker"), new Uint8Array(0)]) {
+    expect(await answering(PEER, query)).toBe(OTHER);
+  }
+});

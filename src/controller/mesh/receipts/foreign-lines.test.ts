@@ -1,0 +1,124 @@
+// Lines of other sites, served from receipts: pages as they were cut, from memory and from the archive, and proofs over them.
+
+import { describe, expect, it } from "vitest";
+import { bytesOfHash, hexOf } from "../../../core/events/index.ts";
+import { verifyConsistency } from "../../../core/events/merkle-proof.ts";
+import type { LineState } from "../../../core/mesh/model.ts";
+import { checkPage } from "../../../core/mesh/proof/index.ts";
+import { encodePage, ReceiptsState, type SealedReceipt } from "../../../core/mesh/receipts/index.ts";
+import { decodePage } from "../../../core/mesh/receipts/page-bytes.ts";
+import { fakeVerify } from "../../../core/mesh/test-signatures.ts";
+import { ringOf, TestSite } from "../../../core/mesh/test-site.ts";
+import { systemDigest as digest } from "../../../drivers/system/digest.ts";
+import { ForeignLines } from "./foreign-lines.ts";
+
+function stage() {
+  const state = new ReceiptsState(digest);
+  const archive: SealedReceipt[] = [];
+  const followers: ((applied: SealedReceipt) => void)[] = [];
+  const restored: (() => void)[] = [];
+  const reads: number[] = [];
+  const sites = ["a", "b"].map((id) => new TestSite(ringOf(id, ["n1"], digest), digest));
+  const lines = new ForeignLines({
+    receipts: {
+      state,
+      follow: (tell) => {
+        followers.push(tell);
+        return () => undefined;
+      },
+      onRestored: (tell) => {
+        restored.push(tell);
+        return () => undefined;
+      },
+    },
+    archive: {
+      get lastSequence() {
+        return archive.length;
+      },
+      async *read(from, max = Infinity) {
+        reads.push(from);
+        yield archive.slice(from - 1, from - 1 + max);
+      },
+      manifest: () => ({ start: { sequence: 0 } }),
+    },
+    digest,
+    lineBefore: () => null,
+  });
+  const receive = (site: TestSite, after: number, size: number): void => {
+    const before: LineState = state.line(site.line) ?? site.start;
+    const page = site.page(after, size);
+    const checking = checkPage({ digest, verify: fakeVerify(digest), state: before, page });
+    let step = checking.next();
+    while (step.done !== true) step = checking.next();
+    if (step.value.kind !== "accepted") throw new Error(step.value.kind);
+    const bytes = encodePage(page);
+    const offered = {
+      bytes,
+      page: decodePage(bytes),
+      from: state.line(site.line) ?? { size: 0, hash: null },
+      state: step.value.state,
+    };
+    const sealed = state.take(offered, { epoch: 1, own: 0, arrivedMs: 1 })!;
+    archive.push(sealed);
+    for (const tell of followers) tell(sealed);
+  };
+  const [a, b] = sites as [TestSite, TestSite];
+  for (const site of sites) site.writeMany(30);
+  a.write({ eventType: "build:log" });
+  return { a, b, lines, receive, restored, reads };
+}
+
+const CUTS = [
+  [0, 5],
+  [3, 9],
+  [9, 10],
+  [10, 31],
+] as const;
+
+describe.each([
+  ["from memory", false],
+  ["from the archive", true],
+])("pages %s", (_name, isCold) => {
+  it("are those that came: the one in which the next event was new, with its own note", async () => {
+    const { a, b, lines, receive, restored, reads } = stage();
+    for (const [after, size] of CUTS) {
+      receive(a, after, size);
+      if (size <= 30) receive(b, after, size);
+    }
+    if (isCold) for (const tell of restored) tell();
+    expect(lines.lines().toSorted()).toEqual([a.line, b.line].toSorted());
+    expect([lines.size(a.line), lines.size(b.line), lines.size("x.1")]).toEqual([31, 10, 0]);
+    for (let after = 0; after < 31; after++) {
+      const [from, size] = CUTS.find(([, end]) => end > after)!;
+      expect(await lines.page(a.line, after), `after ${after}`).toEqual(a.page(from, size));
+    }
+    expect(await lines.page(a.line, 31)).toBeNull();
+    await expect(lines.page("x.1", 0)).rejects.toMatchObject({ code: "NOT_FOUND" });
+    expect(await lines.checkpoint(b.line)).toBe(b.page(9, 10).checkpoint);
+    expect(reads.length > 0).toBe(isCold);
+  });
+});
+
+it("proofs of consistency are those of the line's own tree, withheld events included", async () => {
+  const { a, b, lines, receive } = stage();
+  for (const [after, size] of CUTS) {
+    receive(a, after, size);
+    if (size <= 30) receive(b, after, size);
+  }
+  for (const from of [1, 5, 8, 17, 30]) {
+    const { fromRoot, root, path } = await lines.consistency(a.line, from, 31);
+    expect([fromRoot, root]).toEqual([a.root(from), a.root(31)]);
+    const claim = {
+      first: from,
+      second: 31,
+      firstRoot: bytesOfHash(fromRoot),
+      secondRoot: bytesOfHash(root),
+      proof: path.map(bytesOfHash),
+    };
+    expect(verifyConsistency(claim, digest), `from ${from}`).toBe(true);
+  }
+  const inclusion = await lines.inclusion(a.line, 7, 31);
+  expect([inclusion.root, inclusion.path]).toEqual([a.root(31), a.inclusion(7, 31)]);
+  expect(inclusion.leafHash).toBe(hexOf(a.leaves(31)[6]!));
+  await expect(lines.consistency(a.line, 5, 32)).rejects.toMatchObject({ code: "NOT_FOUND" });
+});

@@ -1,0 +1,257 @@
+// The lines of other sites as this node has them, for whoever asks: pages as they were cut, out of the receipts with which they came.
+//
+// The newest receipts of all lines are in memory, because what has just come is what is passed on. Of older ones the place is looked up
+// (`receiptOf`); where that does not know it, the receipts are read in order, from the last place that was found for that line.
+//
+// Invariants: a page is handed out as it came, with its own note; what is remembered is bounded by RECENT_BYTES_MAX, and one place for a line.
+
+import { eventHashOf } from "../../../core/events/event.ts";
+import { bytesOfHash, MerkleFrontier } from "../../../core/events/index.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
+import type { LineId, LineState, Page } from "../../../core/mesh/model.ts";
+import {
+  decodeReceipt,
+  type HeldPage,
+  pageOf,
+  type Receipt,
+  type SealedReceipt,
+} from "../../../core/mesh/receipts/index.ts";
+import type { Digest } from "../../../ports/digest.ts";
+import type { ConsistencyProof, InclusionProof } from "../../../ports/events.ts";
+import type { LineSource } from "../../../ports/mesh/lines.ts";
+import { EventProofs } from "../../journal/event-proofs.ts";
+import { PROVEN_LINES_KEPT_MAX, RECEIPTS_READ_MAX, RECENT_BYTES_MAX } from "../limits.ts";
+
+export interface ForeignLinesOptions {
+  readonly receipts: {
+    readonly state: { lines(): Iterable<LineState>; line(id: LineId): LineState | undefined };
+    follow(tell: (applied: SealedReceipt) => void): () => void;
+    onRestored(tell: () => void): () => void;
+  };
+  /** The archive of receipts. */
+  readonly archive: {
+    readonly lastSequence: number;
+    read(from: number, max?: number): AsyncIterable<readonly { readonly bytes: Uint8Array }[]>;
+    manifest(): { readonly start: { readonly sequence: number } };
+  };
+  readonly digest: Digest;
+  /** The line that this one continues, as the registry has it; null: none. */
+  readonly lineBefore: (line: LineId) => LineId | null;
+  /** The receipt with which an event came; null: not known there. */
+  readonly receiptOf?: ((line: LineId, sequence: number) => Promise<number | null>) | undefined;
+}
+
+/** The receipt in which an event of a line was found last. */
+interface Place {
+  readonly sequence: number;
+  readonly receipt: number;
+}
+
+export class ForeignLines implements LineSource {
+  readonly #options: ForeignLinesOptions;
+  /** The newest, in order. */
+  #recent: SealedReceipt[] = [];
+  #recentBytes = 0;
+  readonly #places = new Map<LineId, Place>();
+  readonly #proofs = new Map<LineId, EventProofs>();
+  /** Of lines that continue another: the sequence before their first event. */
+  readonly #starts = new Map<LineId, number>();
+  readonly #stops: readonly (() => void)[];
+
+  constructor(options: ForeignLinesOptions) {
+    this.#options = options;
+    this.#stops = [
+      options.receipts.follow((applied) => this.#keep(applied)),
+      options.receipts.onRestored(() => this.#forget()),
+    ];
+  }
+
+  close(): void {
+    for (const stop of this.#stops) stop();
+  }
+
+  lines(): readonly LineId[] {
+    return Array.from(this.#options.receipts.state.lines(), ({ line }) => line);
+  }
+
+  has(line: LineId): boolean {
+    return this.#options.receipts.state.line(line) !== undefined;
+  }
+
+  size(line: LineId): number {
+    return this.#options.receipts.state.line(line)?.size ?? 0;
+  }
+
+  async checkpoint(line: LineId): Promise<string> {
+    const note = this.#known(line).checkpoint;
+    if (note === null) throw new TenureError("NOT_FOUND", `Nothing of the line ${line} is here yet.`);
+    return note;
+  }
+
+  async page(line: LineId, after: number): Promise<Page | null> {
+    if (after >= this.#known(line).size) return null;
+    // Whoever does not know where a line begins that continues another is shown that.
+    const from = Math.max(after, await this.#startOf(line));
+    const receipt = await this.#receiptOf(line, from + 1);
+    if (receipt === null) {
+      throw new TenureError("LOG_COMPACTED", `Event ${after + 1} of the line ${line} is not kept here any more.`);
+    }
+    return pageOf(receipt.page);
+  }
+
+  /** A line as it was at an earlier size. */
+  async pointOf(line: LineState, size: number): Promise<Pick<LineState, "hash" | "timestamp" | "frontier">> {
+    if (size === line.size) return line;
+    const tree = new MerkleFrontier(this.#options.digest);
+    let hash: string | null = null;
+    for await (const batch of this.#hashes(line.line, 1, size)) {
+      for (const { eventHash } of batch) tree.append(bytesOfHash((hash = eventHash)));
+    }
+    if (tree.size !== size) {
+      throw new TenureError(
+        "LOG_COMPACTED",
+        `The first ${size} events of ${line.line} are not all kept here any more.`,
+      );
+    }
+    // Of an event that is not the last one the time is in its text, which may be withheld: nothing rests on it.
+    return { hash, timestamp: 0, frontier: tree.encode().slice() };
+  }
+
+  async consistency(line: LineId, from: number, to: number): Promise<ConsistencyProof> {
+    this.#checkWithin(line, Math.max(from, to));
+    return this.#proofsOf(line).consistency(from, to);
+  }
+
+  async inclusion(line: LineId, sequence: number, size: number): Promise<InclusionProof> {
+    this.#checkWithin(line, Math.max(sequence, size));
+    return this.#proofsOf(line).inclusion(sequence, size);
+  }
+
+  #known(line: LineId): LineState {
+    const state = this.#options.receipts.state.line(line);
+    if (state === undefined) throw new TenureError("NOT_FOUND", `There is no line ${line} here.`);
+    return state;
+  }
+
+  #checkWithin(line: LineId, size: number): void {
+    const through = this.#known(line).size;
+    if (size <= through) return;
+    throw new TenureError("NOT_FOUND", `The line ${line} has ${through} events here; ${size} are asked for.`);
+  }
+
+  #keep(applied: SealedReceipt): void {
+    this.#recent.push(applied);
+    this.#recentBytes += applied.bytes.length;
+    while (this.#recentBytes > RECENT_BYTES_MAX && this.#recent.length > 1) {
+      this.#recentBytes -= this.#recent.shift()!.bytes.length;
+    }
+  }
+
+  #forget(): void {
+    this.#recent = [];
+    this.#recentBytes = 0;
+    this.#places.clear();
+    this.#proofs.clear();
+    this.#starts.clear();
+  }
+
+  /** The one whose page has this event as a new one; null: it is not kept. */
+  async #receiptOf(line: LineId, sequence: number): Promise<Receipt | null> {
+    const recent = this.#recent.findLast(({ receipt }) => isNewIn(receipt, line, sequence));
+    if (recent !== undefined) return recent.receipt;
+    const place = this.#places.get(line);
+    const known = await this.#options.receiptOf?.(line, sequence);
+    const from = known ?? (place !== undefined && place.sequence <= sequence ? place.receipt : null);
+    for await (const receipt of this.#read(from ?? this.#firstKept)) {
+      if (!isNewIn(receipt, line, sequence)) continue;
+      this.#places.set(line, { sequence, receipt: receipt.sequence });
+      return receipt;
+    }
+    return null;
+  }
+
+  get #firstKept(): number {
+    return this.#options.archive.manifest().start.sequence + 1;
+  }
+
+  async *#read(from: number): AsyncGenerator<Receipt, void, void> {
+    const { archive } = this.#options;
+    for (let next = Math.max(from, this.#firstKept); next <= archive.lastSequence;) {
+      const before = next;
+      for await (const batch of archive.read(next, RECEIPTS_READ_MAX)) {
+        for (const { bytes } of batch) {
+          const read = decodeReceipt(bytes);
+          if (read.kind === "malformed") throw new TenureError("DISK_DAMAGED", `receipt ${next}: ${read.problem}.`);
+          next++;
+          yield read.receipt;
+        }
+      }
+      if (next === before) return;
+    }
+  }
+
+  #proofsOf(line: LineId): EventProofs {
+    const kept = this.#proofs.get(line);
+    if (kept !== undefined) return kept;
+    const made = new EventProofs({ read: (from, max) => this.#hashes(line, from, max) }, this.#options.digest);
+    this.#proofs.set(line, made);
+    if (this.#proofs.size > PROVEN_LINES_KEPT_MAX) {
+      const [oldest] = this.#proofs.keys();
+      this.#proofs.delete(oldest!);
+    }
+    return made;
+  }
+
+  /** 0 where the line continues no other. */
+  async #startOf(line: LineId): Promise<number> {
+    if (this.#known(line).ring.generation === 1) return 0;
+    const known = this.#starts.get(line);
+    if (known !== undefined) return known;
+    for await (const receipt of this.#read(this.#firstKept)) {
+      if (receipt.page.line !== line) continue;
+      this.#starts.set(line, receipt.page.after);
+      return receipt.page.after;
+    }
+    return 0;
+  }
+
+  /** Of the events of a line from `from` on, those of the lines that it continues included; `max` at most. */
+  async *#hashes(line: LineId, from: number, max: number): AsyncGenerator<readonly { readonly eventHash: string }[]> {
+    const begin = await this.#startOf(line);
+    const before = from <= begin ? this.#options.lineBefore(line) : null;
+    if (before === null) {
+      yield* this.#hashesHere(line, from, max);
+      return;
+    }
+    yield* this.#hashes(before, from, Math.min(max, begin - from + 1));
+    const rest = max - (begin - from + 1);
+    if (rest > 0) yield* this.#hashesHere(line, begin + 1, rest);
+  }
+
+  async *#hashesHere(
+    line: LineId,
+    from: number,
+    max: number,
+  ): AsyncGenerator<readonly { readonly eventHash: string }[]> {
+    let next = from;
+    const start = await this.#receiptOf(line, from);
+    if (start === null) return;
+    for await (const receipt of this.#read(start.sequence)) {
+      if (receipt.page.line !== line) continue;
+      const hashes = this.#hashesIn(receipt.page, next, from + max - 1);
+      next += hashes.length;
+      yield hashes;
+      if (next >= from + max) return;
+    }
+  }
+
+  #hashesIn({ after, items }: HeldPage, first: number, last: number): readonly { readonly eventHash: string }[] {
+    const { digest } = this.#options;
+    const wanted = items.slice(Math.max(0, first - after - 1), Math.max(0, last - after));
+    return wanted.map((item) => ({ eventHash: "hash" in item ? item.hash : eventHashOf(item.bytes, digest) }));
+  }
+}
+
+function isNewIn({ page, first }: Receipt, line: LineId, sequence: number): boolean {
+  return page.line === line && sequence >= first && sequence <= page.after + page.items.length;
+}

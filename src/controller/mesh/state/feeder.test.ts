@@ -1,0 +1,287 @@
+// The feeder of the mesh's views, over real archives and a fold, with views that are a list.
+
+import { describe, expect, test } from "vitest";
+import { systemDigest as digest } from "../../../drivers/system/digest.ts";
+import type { SealedEvent } from "../../../core/events/index.ts";
+import { archived, encodePage, encodeRecord, recordedPage } from "../../../core/mesh/receipts/index.ts";
+import type { KnownSite } from "../../../core/mesh/registry/index.ts";
+import { TestDisk } from "../../../engine/test-disk.ts";
+import { RECEIPTS } from "../../../logs/index.ts";
+import { ManualClock, settled } from "../../../loops/test-clock.ts";
+import type { Logger } from "../../../ports/logger.ts";
+import type { ArrivedEvent, LineMark, MeshViews } from "../../../ports/mesh/views.ts";
+import { open, sealedEvents } from "../../../../test/archive/test-archive.ts";
+import { MeshFeeder } from "./feeder.ts";
+import { FEED_RETRY_MS, FEED_WAITING_MAX } from "../limits.ts";
+import type { OwnLines } from "../own/own-line-fold.ts";
+import { ReceiptsFold } from "../receipts/receipts-fold.ts";
+import { siteOf, verified } from "../receipts/test-receipts.ts";
+
+const OWN = "near.0";
+const EVENTS = sealedEvents(FEED_WAITING_MAX + 50);
+const RING = { controller: "near", generation: 1, author: "near", keys: [] };
+
+class ListViews implements Pick<MeshViews, "through" | "put" | "mark" | "onReset"> {
+  events: ArrivedEvent[] = [];
+  readonly marks: (readonly [string, LineMark | null])[] = [];
+  failures = 0;
+  holds: Promise<void> | null = null;
+  reset: () => void = () => undefined;
+
+  async through(): Promise<number> {
+    return this.events.at(-1)?.arrival ?? 0;
+  }
+
+  async put(batch: readonly ArrivedEvent[]): Promise<void> {
+    await this.holds;
+    if (this.failures-- > 0) throw new Error("the disk is full");
+    this.events.push(...batch);
+  }
+
+  async mark(line: string, mark: LineMark | null): Promise<void> {
+    this.marks.push([line, mark]);
+  }
+
+  onReset(listener: () => void): void {
+    this.reset = listener;
+  }
+
+  get shown(): string[] {
+    return this.events.map(({ arrival, line, lineSequence }) => `${arrival} ${line}/${lineSequence}`);
+  }
+}
+
+async function stage() {
+  const { archive: own } = await open(new TestDisk());
+  const { archive: receipts } = await open(new TestDisk(), { of: RECEIPTS });
+  const fold = new ReceiptsFold({ digest, own: () => own.lastSequence });
+  fold.follow((sealed) => receipts.append([archived(sealed)]));
+  const followers = new Set<(sealed: SealedEvent) => void>();
+  const restored = new Set<() => void>();
+  const lines = (): OwnLines => ({
+    controller: "near",
+    name: "near",
+    urls: [],
+    generations: [{ line: OWN, after: 0, rings: [{ since: 1, ring: RING }], end: null }],
+  });
+  const ownLine: { lines: OwnLines | null } = { lines: lines() };
+  const sites: Partial<KnownSite>[] = [];
+  const forks = new Set<string>();
+  let changed = (): void => undefined;
+  const far = siteOf("far", 60, digest);
+  const expected: string[] = [];
+  const write = (count: number): void => {
+    for (let at = 0; at < count; at++) {
+      const sealed = EVENTS[own.lastSequence]!;
+      own.append([sealed]);
+      expected.push(`${fold.arrival} ${OWN}/${own.lastSequence}`);
+      for (const tell of followers) tell(sealed as SealedEvent);
+    }
+  };
+  const receive = (count: number): void => {
+    const known = fold.state.line(far.line)?.size ?? 0;
+    const page = verified(far, known, known + count);
+    const recorded = recordedPage(encodePage(page.page), page.from, page.state);
+    const before = fold.arrival;
+    fold.apply({
+      position: before + 1,
+      epoch: 1,
+      data: encodeRecord({ arrivedMs: 7, floorMs: 0, pages: [recorded] }),
+    });
+    for (let at = 1; at <= count; at++) expected.push(`${before + at} ${far.line}/${known + at}`);
+  };
+  const views = new ListViews();
+  const clock = new ManualClock();
+  const logger = { warn: () => undefined } as unknown as Logger;
+  const start = (): MeshFeeder =>
+    new MeshFeeder({
+      journal: {
+        follow: (tell) => {
+          followers.add(tell);
+          return () => void followers.delete(tell);
+        },
+        onRestored: (tell) => {
+          restored.add(tell);
+          return () => void restored.delete(tell);
+        },
+      },
+      receipts: fold,
+      ownLine,
+      controllers: {
+        registry: { sites: () => sites as KnownSite[], forkOf: (line) => (forks.has(line) ? 1 : undefined) },
+        onChanged: (listener) => void (changed = listener),
+      },
+      archives: { own, receipts },
+      views,
+      clock,
+      logger,
+    });
+  const register = (site: Partial<KnownSite>): void => {
+    sites.splice(0, sites.length, site);
+    changed();
+  };
+  const fork = (line: string): void => {
+    forks.add(line);
+    changed();
+  };
+  return {
+    own,
+    receipts,
+    far,
+    write,
+    receive,
+    expected,
+    views,
+    clock,
+    start,
+    ownLine,
+    lines,
+    register,
+    fork,
+    restored,
+  };
+}
+
+async function fed(): Promise<void> {
+  for (let turn = 0; turn < 200; turn++) await settled();
+}
+
+describe("the feeder", () => {
+  test("feeds what is applied, own and foreign, once and in order; the last item of a page has its note", async () => {
+    const { write, receive, views, expected, start, far } = await stage();
+    const feeder = start();
+    for (const step of [3, 1, 5]) {
+      write(step);
+      receive(step);
+      await fed();
+    }
+    expect(views.shown).toEqual(expected);
+    expect(feeder.lag).toBe(0);
+    const foreign = views.events.filter(({ line }) => line === far.line);
+    expect(
+      foreign.filter(({ checkpoint }) => checkpoint !== undefined).map(({ lineSequence }) => lineSequence),
+    ).toEqual([3, 4, 9]);
+    expect(foreign[0]).toMatchObject({ receipt: 1, arrivedMs: 7, generation: 1 });
+    feeder.close();
+  });
+
+  test("begins with what the archives have, and goes on where the views are after a restart", async () => {
+    const { write, receive, views, expected, start } = await stage();
+    write(20);
+    receive(10);
+    write(5);
+    let feeder = start();
+    await fed();
+    expect(views.shown).toEqual(expected);
+    feeder.close();
+    receive(3);
+    write(2);
+    views.events = views.events.slice(0, 13);
+    feeder = start();
+    await fed();
+    expect(views.shown).toEqual(expected);
+    feeder.close();
+  });
+
+  test("goes on after a put that was refused, from where the views are", async () => {
+    const { write, receive, views, expected, start, clock } = await stage();
+    const feeder = start();
+    views.failures = 2;
+    write(3);
+    await fed();
+    receive(2);
+    await fed();
+    expect(views.shown).toEqual([]);
+    for (let at = 0; at < 2; at++) {
+      await clock.advance(FEED_RETRY_MS);
+      await fed();
+    }
+    expect(views.shown).toEqual(expected);
+    feeder.close();
+  });
+
+  test("waits for the name of the own line", async () => {
+    const { write, receive, views, expected, start, ownLine, lines } = await stage();
+    ownLine.lines = null;
+    const feeder = start();
+    write(2);
+    receive(2);
+    await fed();
+    expect(views.shown).toEqual([]);
+    ownLine.lines = lines();
+    write(1);
+    await fed();
+    expect(views.shown).toEqual(expected);
+    feeder.close();
+  });
+
+  test("reads from the archives what did not fit into memory", async () => {
+    const { write, receive, views, expected, start } = await stage();
+    const feeder = start();
+    const { promise, resolve } = Promise.withResolvers<void>();
+    views.holds = promise;
+    write(1);
+    await fed();
+    write(FEED_WAITING_MAX + 20);
+    receive(5);
+    views.holds = null;
+    resolve();
+    for (let turn = 0; turn < 20; turn++) await fed();
+    expect(views.shown).toEqual(expected);
+    feeder.close();
+  });
+
+  test("passes over what is not kept any more", async () => {
+    const { write, receive, views, expected, start, receipts } = await stage();
+    for (let at = 0; at < 12; at++) {
+      write(1);
+      receive(4);
+    }
+    const [first] = receipts.manifest().segments;
+    await receipts.retain(await receipts.pointAt(first!.last));
+    const feeder = start();
+    await fed();
+    expect(views.shown.length).toBeGreaterThan(0);
+    expect(views.shown.length).toBeLessThan(expected.length);
+    expect(views.shown).toEqual(expected.slice(-views.shown.length));
+    feeder.close();
+  });
+
+  test("feeds anew what was lost, and after a snapshot", async () => {
+    const { write, receive, views, expected, start, restored } = await stage();
+    const feeder = start();
+    write(4);
+    receive(4);
+    await fed();
+    views.events = [];
+    views.reset();
+    await fed();
+    expect(views.shown).toEqual(expected);
+    views.events = views.events.slice(0, 3);
+    for (const tell of restored) tell();
+    await fed();
+    expect(views.shown).toEqual(expected);
+    feeder.close();
+  });
+
+  test("marks lines as the registry says: at each beginning all of them, then what changes", async () => {
+    const { views, start, register, fork, far } = await stage();
+    const lines = [{ line: far.line, ring: RING }];
+    const feeder = start();
+    register({ id: "far", lines, isEvicted: false });
+    await fed();
+    expect(views.marks).toEqual([[far.line, null]]);
+    register({ id: "far", lines, isEvicted: true });
+    await fed();
+    fork(far.line);
+    await fed();
+    expect(views.marks.slice(1)).toEqual([
+      [far.line, "evicted"],
+      [far.line, "forked"],
+    ]);
+    views.reset();
+    await fed();
+    expect(views.marks.slice(3)).toEqual([[far.line, "forked"]]);
+    feeder.close();
+  });
+});
