@@ -209,8 +209,11 @@ const PAGES: readonly Attack[] = [
       const early = { ...before, isStated: false };
       const older = signedPage(site, early, [changed(site.text(9), { sourceControllerId: "site-a.0" })]);
       expectKind(verdictOf(early, older, toolsOf(digest)), "accepted");
-      const isOthers = (author: string): boolean => author === "site-a.0";
-      expectKind(verdictOf(early, older, { ...toolsOf(digest), isOthers }), "bad", "author is not site-a.1");
+      expectKind(
+        verdictOf(early, older, { ...toolsOf(digest), isOthers: (author) => author === "site-a.0" }),
+        "bad",
+        "author is not site-a.1",
+      );
     },
   },
   {
