@@ -61,7 +61,7 @@ export const FEED_PUT_MAX = 512;
 /** Between two attempts to feed what the mesh shows. */
 export const FEED_RETRY_MS = 1_000;
 /** After a replay that could not be finished. */
-export const REPLAY_RETRY_MS = 600_000;
+export const MESH_REPLAY_RETRY_MS = 600_000;
 /** Sites that metrics name; the others are counted together. */
 export const SITES_MEASURED_MAX = 64;
 /** From one network hop to a cut that lasted a day. */

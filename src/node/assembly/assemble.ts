@@ -173,47 +173,60 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
     expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
   });
   pausing?.onResumed(() => jobs.resumed());
-  const receipts = receiptsOf(world, log, journal);
   const feeder = new JobsFeeder({ fold, views, history, clock, logger, putJobsMax: world.putJobsMax });
   views.onReset(() => feeder.restart());
   log.onHistoryChanged?.(() => feeder.historyChanged());
   const events = new EventsService({ journal: fold, history, digest });
-  const foreign = foreignLines(world, log);
-  const mesh = assembleMesh(log.line, meshed, { events, foreign, leads: () => leadership.epoch() !== null });
   const keys = new KeysService({ fold: fold.keys, journal });
   const certificates = new CertificatesService({ fold: fold.certificates, journal, unready: log.unready });
-  const controllers = controllersOf(world, log, journal);
-  const links = assembleLinks(world, log, { journal, controllers, receipts, mesh, foreign });
-  const meshState = assembleMeshState(world, log, {
-    events,
-    links,
-    lines: mesh?.lines,
-    leads: () => leadership.epoch(),
-  });
+  const site = siteOf(world, log, meshed, events);
   for (const doors of [keys, certificates]) doors.onRevoked(() => log.onRevoked?.());
   const meter = new JobsMeter({ leadership, clock: { wallMs: () => log.believedMs() ?? clock.wallMs() } });
   const stopMeter = fold.follow(({ event }) => meter.applied(event));
   return {
-    parts: { jobs, views, events, keys, certificates, controllers },
+    parts: { jobs, views, events, keys, certificates, controllers: site.controllers },
     scopes: scopes ?? noScopes(),
-    lines: mesh?.lines,
-    links,
-    meshState,
-    receipts,
+    lines: site.lines,
+    links: site.links,
+    meshState: site.meshState,
+    receipts: site.receipts,
     stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive: log.archive() }),
     stop: async () => {
+      site.close();
+      journal.close();
+      scopes?.close();
+      site.receipts?.close();
+      stopMeter();
+      feeder.close();
+      events.close();
+      await site.meshState?.stop();
+      await views.close();
+    },
+  };
+}
+
+/** This site among other sites. Of one that is standalone only the registry is there. */
+function siteOf(world: ServicesWorld, log: NodeLog, meshed: Parameters<typeof assembleMesh>[1], events: EventsService) {
+  const { leadership } = log;
+  const { journal } = meshed;
+  const receipts = receiptsOf(world, log, journal);
+  const foreign = foreignLines(world, log);
+  const mesh = assembleMesh(log.line, meshed, { events, foreign, leads: () => leadership.epoch() !== null });
+  const lines = mesh?.lines;
+  const controllers = controllersOf(world, log, journal);
+  const links = assembleLinks(world, log, { journal, controllers, receipts, mesh, foreign });
+  const meshState = assembleMeshState(world, log, { events, links, lines, leads: () => leadership.epoch() });
+  return {
+    controllers,
+    receipts,
+    lines,
+    links,
+    meshState,
+    close: (): void => {
       links?.close();
       mesh?.stop();
       foreign?.close();
       controllers.close();
-      journal.close();
-      scopes?.close();
-      receipts?.close();
-      stopMeter();
-      feeder.close();
-      events.close();
-      await meshState?.stop();
-      await views.close();
     },
   };
 }

@@ -3,9 +3,7 @@
 import { assertNever } from "../../core/kit/assert.ts";
 import type { Answer, Call, Service, StreamAnswer } from "../../api/handlers/handler.ts";
 import { meshLinksHandlers } from "../../api/handlers/mesh-links.ts";
-import { Refusal } from "../../api/refusal.ts";
 import type { Outlet } from "../../api/streams/stream.ts";
-import type { Caller } from "../../api/traffic/callers.ts";
 import { statusOf } from "../../contract/error-body.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Cluster } from "../../ports/cluster.ts";
@@ -83,7 +81,7 @@ function handlersOf({ links, cluster }: Pick<DoorParts, "links" | "cluster">): R
   return meshLinksHandlers({ cluster } as unknown as Service, links);
 }
 
-function callerOf(controller: string): Caller {
+function callerOf(controller: string): Call<"broadcast">["caller"] {
   return { how: "key", name: controller, role: "controller" };
 }
 
@@ -94,7 +92,8 @@ async function answered<T>({ urls }: DoorParts, ask: () => Promise<SiteAnswer<T>
     if (!TenureError.is(error)) throw error;
     const { code, message } = error;
     const elsewhere = code === "NOT_LEADER" ? urls : [];
-    const retryAfterMs = error instanceof Refusal && error.retryAfterS !== undefined ? error.retryAfterS * 1_000 : null;
+    const retryAfterMs =
+      "retryAfterS" in error && typeof error.retryAfterS === "number" ? error.retryAfterS * 1_000 : null;
     return { kind: "refused", status: statusOf(code), code, message, retryAfterMs, urls: elsewhere };
   }
 }

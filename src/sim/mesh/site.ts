@@ -35,7 +35,7 @@ const ANSWERS_IN_MS = 1_000;
 /** As the configuration's defaults. */
 const MAX_SKEW_MS = 1_000;
 const TTL_MS = 300_000;
-const HEARTBEAT_MS = 120_000;
+const SITE_HEARTBEAT_MS = 120_000;
 /** Much more often than by default: runs are short. */
 const EXPIRY_CHECK_MS = 1_000;
 const ARCHIVE_LIMITS = { bytesMax: 1024 * 1024, blockBytesMax: 2_048 };
@@ -200,7 +200,7 @@ export class SimSite {
         links: {
           accept: "vouched",
           parents: this.#parentUrls(),
-          heartbeatMs: HEARTBEAT_MS,
+          heartbeatMs: SITE_HEARTBEAT_MS,
           sites: this.#stage.transport.sites(boot),
         },
       },

@@ -13,7 +13,7 @@ import type { Logger } from "../../../ports/logger.ts";
 import type { MeshReplayed, MeshViews } from "../../../ports/mesh/views.ts";
 import type { ArrivalSources } from "../receipts/arrivals.ts";
 import { type ArrivedNames, arrivedEvents } from "./feeder.ts";
-import { REPLAY_RETRY_MS } from "../limits.ts";
+import { MESH_REPLAY_RETRY_MS } from "../limits.ts";
 
 export interface ReplayerOptions extends ArrivedNames {
   readonly archives: ArrivalSources;
@@ -104,7 +104,7 @@ export class MeshReplayer {
             { event: "mesh-replay", error: String(error) },
             "the replay could not be finished; it is tried again",
           );
-          this.#wait(Math.min(everyMs, REPLAY_RETRY_MS));
+          this.#wait(Math.min(everyMs, MESH_REPLAY_RETRY_MS));
         },
       );
     });
