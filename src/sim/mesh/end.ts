@@ -7,6 +7,7 @@ import { rootOf } from "../../core/mesh/proof/index.ts";
 import { shownProblem } from "./shown.ts";
 import type { SimSite, SiteServer } from "./site.ts";
 import type { MeshStage } from "./stage.ts";
+import { MESH_STEPS_MAX } from "./limits.ts";
 
 /** For elections, redials (every 30 s at most), and what is left to be sent. */
 const CONVERGE_WITHIN_MS = 90_000;
@@ -14,7 +15,6 @@ const CONVERGE_WITHIN_MS = 90_000;
 const SILENT_WITHIN_MS = 10_000;
 const SILENCE_MS = 10_000;
 const QUIET_WITHIN_MS = 60_000;
-const STEPS_MAX = 3_000_000;
 
 export interface Ended {
   readonly violation: string | null;
@@ -32,7 +32,7 @@ export async function converge(stage: MeshStage): Promise<Ended> {
     seen = stage.applied;
     return differenceOf(stage) === null;
   };
-  const end = await world.run(isConverged, { untilMs: startMs + CONVERGE_WITHIN_MS, stepsMax: STEPS_MAX });
+  const end = await world.run(isConverged, { untilMs: startMs + CONVERGE_WITHIN_MS, stepsMax: MESH_STEPS_MAX });
   const convergenceMs = end === "predicate" ? world.nowMs - startMs : null;
   const difference = end === "predicate" ? null : differenceOf(stage);
   if (world.finding() !== null || difference !== null) {
@@ -47,7 +47,10 @@ export async function converge(stage: MeshStage): Promise<Ended> {
 /** Also what was written last has come to all by now, and is shown. */
 async function stillEqual(stage: MeshStage): Promise<string | null> {
   const { world } = stage;
-  await world.run(() => differenceOf(stage) === null, { untilMs: world.nowMs + SILENT_WITHIN_MS, stepsMax: STEPS_MAX });
+  await world.run(() => differenceOf(stage) === null, {
+    untilMs: world.nowMs + SILENT_WITHIN_MS,
+    stepsMax: MESH_STEPS_MAX,
+  });
   return world.finding() ?? differenceOf(stage) ?? (await shownProblem(stage)) ?? world.finding();
 }
 

@@ -9,10 +9,10 @@
 
 import { newEvents, type SealedReceipt } from "../../core/mesh/receipts/index.ts";
 import type { World } from "../kernel/index.ts";
+import { MESH_SKEW_MS_MAX } from "./limits.ts";
 
 const textDecoder = new TextDecoder("utf-8", { fatal: true });
 /** How far ahead of the leader's wall clock an event may be and still raise the floor of its own clock. */
-const MAX_SKEW_MS = 1_000;
 /** Events of one millisecond are a microsecond apart. */
 const SEALED_MS = 10;
 /** A page that was verified before its site was evicted may be written after it. */
@@ -139,7 +139,8 @@ export class Ledger {
 
   /** This node has applied an event of another site with this timestamp; its leader had it at that time of its own clock. */
   caused(node: string, timestamp: number, arrivedMs: number): void {
-    if (timestamp <= arrivedMs + MAX_SKEW_MS) this.#causes.set(node, Math.max(this.#causes.get(node) ?? 0, timestamp));
+    if (timestamp <= arrivedMs + MESH_SKEW_MS_MAX)
+      this.#causes.set(node, Math.max(this.#causes.get(node) ?? 0, timestamp));
   }
 
   /** What a command that this node is given now must come after. */
@@ -195,7 +196,7 @@ export class Ledger {
     { eventType, entityId, timestamp, text }: Pick<OwnEvent, "eventType" | "entityId" | "timestamp" | "text">,
   ): void {
     const aheadMs = timestamp - this.clocks(site);
-    if (aheadMs > MAX_SKEW_MS + SEALED_MS)
+    if (aheadMs > MESH_SKEW_MS_MAX + SEALED_MS)
       this.#wrong(node, `sealed ${eventType} ${aheadMs.toFixed(0)} ms ahead of the clocks of its site`);
     if (eventType === "controller:expired") this.#wrong(node, `took ${entityId} for expired within a TTL`);
     if (eventType === "controller:evicted") this.#book(site).evicted.set(entityId, this.#world.nowMs);

@@ -9,8 +9,7 @@ import { converge, type Ended, isFrozen } from "./end.ts";
 import { applyMeshFault, drawMeshPlan, type MeshFault } from "./plan.ts";
 import { type MeshProbe, reached } from "./probes.ts";
 import { MeshStage } from "./stage.ts";
-
-const STEPS_MAX = 3_000_000;
+import { MESH_STEPS_MAX } from "./limits.ts";
 
 export interface MeshRunOptions extends SeedOptions<MeshLimits, MeshFault> {
   readonly digest: Digest;
@@ -66,7 +65,7 @@ export async function runMeshSeed(options: MeshRunOptions): Promise<MeshRunResul
 
 async function play(stage: MeshStage): Promise<Ended> {
   const { world, knobs } = stage;
-  await world.run(() => false, { untilMs: knobs.faultsUntilMs, stepsMax: STEPS_MAX });
+  await world.run(() => false, { untilMs: knobs.faultsUntilMs, stepsMax: MESH_STEPS_MAX });
   if (world.finding() !== null) return { violation: world.finding(), convergenceMs: null };
   stage.calm();
   return converge(stage);

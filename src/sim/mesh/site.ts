@@ -27,13 +27,13 @@ import { type MeshKnobs, parentsOf } from "./knobs.ts";
 import type { Ledger } from "./ledger.ts";
 import { type MeshProbeCounts, reached } from "./probes.ts";
 import type { Transport } from "./transport.ts";
+import { MESH_SKEW_MS_MAX } from "./limits.ts";
 
 const nextFire = nextFireBy(() => ({ offsetMinutesAt: () => 0 }));
 const FOUNDER = "a1";
 const TRIO = 3;
 const ANSWERS_IN_MS = 1_000;
 /** As the configuration's defaults. */
-const MAX_SKEW_MS = 1_000;
 const TTL_MS = 300_000;
 const SITE_HEARTBEAT_MS = 120_000;
 /** Much more often than by default: runs are short. */
@@ -196,7 +196,7 @@ export class SimSite {
         views,
         worker: undefined,
         site: this.#asKnown(node, () => log.cluster.view().leader?.url ?? null),
-        mesh: { maxSkewMs: MAX_SKEW_MS },
+        mesh: { maxSkewMs: MESH_SKEW_MS_MAX },
         links: {
           accept: "vouched",
           parents: this.#parentUrls(),
