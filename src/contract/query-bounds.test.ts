@@ -110,6 +110,8 @@ const TABLE: Readonly<Record<string, Bounds>> = {
     [`s.${"0f".repeat(16)}`, "s"],
   ],
   "meshPages.after": WHOLE,
+  "eventsSince.line": [["own", "other"]],
+  "eventsVerify.line": [["own", "other"]],
   id: ID,
   "controllerHeartbeat.id": NODE_ID,
   "approveSite.id": NODE_ID,

@@ -81,6 +81,8 @@ test("a distributed site registers another, expires it, and knows it after a res
   expect((await call(node, "/api/controllers/register", B)).status).toBe(200);
   const { events = [] } = (await call(node, "/api/events/since/0")).json;
   expect(events.map(({ eventType, sourceControllerId }) => `${eventType} ${sourceControllerId}`)).toEqual([
+    // Its own ring of keys, and the other site's registration.
+    "controller:registered berlin",
     "controller:registered berlin",
     "controller:expired berlin",
     "controller:registered berlin",

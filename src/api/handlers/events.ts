@@ -151,6 +151,7 @@ async function proof(
 ): Promise<object> {
   const { line, sequence, from_size: fromSize } = query;
   if (line !== undefined && lines === undefined) throw standalone();
+  if (line !== undefined && !lines!.has(line)) throw new TenureError("NOT_FOUND", `There is no line ${line} here.`);
   const head = line === undefined ? events.head().sequence : lines!.size(line);
   const treeSize = query.tree_size ?? head;
   if ((sequence === undefined) === (fromSize === undefined)) {

@@ -1,6 +1,7 @@
 // What an operator does with this site's place in the mesh, and the evidence of forks that is known here.
 
 import { type MESH_OPERATOR_ROUTES, toSnake } from "../../contract/index.ts";
+import { TenureError } from "../../core/kit/errors.ts";
 import type { MeshLines } from "../../ports/mesh/lines.ts";
 import type { Handlers, Service } from "./handler.ts";
 import { standalone } from "./mesh-lines.ts";
@@ -12,6 +13,8 @@ type Ids = keyof typeof MESH_OPERATOR_ROUTES;
 export function meshOperatorHandlers(service: Service, lines: MeshLines | undefined): Pick<Handlers, Ids> {
   return {
     meshResume: async ({ caller, body: { new_line: isNewLine = false, leader_epoch: leaderEpoch } }) => {
+      const { cluster, nodeId } = service;
+      if (cluster.currentRole() !== "LEADER") throw new TenureError("NOT_LEADER", `${nodeId} does not lead`);
       const mesh = known(lines);
       const request = { caller: caller.name, idempotencyKey: null, bodyHash: "", leaderEpoch };
       const gate = await fenced(service, leaderEpoch, () => mesh.resume(request, isNewLine));

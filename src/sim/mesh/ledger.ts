@@ -12,7 +12,6 @@ import type { World } from "../kernel/index.ts";
 import { MESH_SKEW_MS_MAX } from "./limits.ts";
 
 const textDecoder = new TextDecoder("utf-8", { fatal: true });
-/** How far ahead of the leader's wall clock an event may be and still raise the floor of its own clock. */
 /** Events of one millisecond are a microsecond apart. */
 const SEALED_MS = 10;
 /** A page that was verified before its site was evicted may be written after it. */

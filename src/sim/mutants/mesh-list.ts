@@ -167,7 +167,7 @@ export const MESH_MUTANTS: readonly Mutant[] = [
   }),
   inRunsOf({ ...QUIET, topology: "chain" })("mesh-relays-nothing", "invariant 1", {
     file: "controller/mesh/lines.ts",
-    find: "return [...own.lines(), ...(foreign?.lines() ?? [])];",
+    find: "return [...(own.held === null ? own.lines() : []), ...(foreign?.lines() ?? [])];",
     replace: "return foreign === undefined ? [] : [...own.lines()];",
   }),
   inRunsOf(QUIET)("mesh-own-line-asked-for", "invariant 11", {

@@ -183,7 +183,16 @@ export class Links implements LinkHost {
     if (heard !== undefined) heard.hasHeads = true;
     if (notes.length === 0) return;
     const heads = await judge.judge(end.controller, notes, this.askOf(end.controller));
-    if (this.#ends.get(end.id) === end) this.#step({ kind: "heads", link: end.id, heads });
+    if (this.#ends.get(end.id) !== end) return;
+    for (const [line] of heads) this.#keepOwn(line);
+    this.#step({ kind: "heads", link: end.id, heads });
+  }
+
+  /** An own line is not asked for, also where it is not shown: before the site was compared with its peers. */
+  #keepOwn(line: LineId): void {
+    if (!this.#options.known.isOwn(line) || this.#unwanted.has(line)) return;
+    this.#unwanted.add(line);
+    this.#step({ kind: "wanted", line, wanted: false });
   }
 
   async page(end: LinkEnd, page: unknown): Promise<PageOutcome> {
