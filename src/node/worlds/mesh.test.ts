@@ -1,4 +1,4 @@
-// Which addresses this site calls: its parents, and registered ones only where nobody can make it call somewhere else (no SSRF).
+// Which addresses this site calls, and which get its key: its parents, and registered ones only where nobody can make it call somewhere else (no SSRF).
 
 import { expect, it } from "vitest";
 import type { ServerConfig } from "../../contract/index.ts";
@@ -10,16 +10,16 @@ function config(host: string, dialRegistered = false): Pick<ServerConfig, "mesh"
 }
 
 it.each([
-  ["the parent", "10.0.0.1", false, "https://hub.example:7401", true],
-  ["another port of the parent's host", "10.0.0.1", false, "https://hub.example:22", false],
-  ["the parent without TLS", "10.0.0.1", false, "http://hub.example:7401", false],
-  ["a registered address", "10.0.0.1", false, "https://elsewhere.example", false],
-  ["loopback, from a site that is on the network", "10.0.0.1", false, "http://127.0.0.1:7401", false],
-  ["metadata of a cloud", "127.0.0.1", false, "http://169.254.169.254", false],
-  ["loopback, from a site on loopback", "127.0.0.1", false, "http://127.0.0.1:9", true],
-  ["loopback, in IPv6", "127.0.0.1", false, "http://[::1]:9", true],
-  ["a registered address, allowed", "10.0.0.1", true, "https://elsewhere.example", true],
-  ["the same without TLS", "10.0.0.1", true, "http://elsewhere.example", false],
+  ["the parent", "10.0.0.1", false, "https://hub.example:7401", "key"],
+  ["another port of the parent's host", "10.0.0.1", false, "https://hub.example:22", "nothing"],
+  ["the parent without TLS", "10.0.0.1", false, "http://hub.example:7401", "nothing"],
+  ["a registered address", "10.0.0.1", false, "https://elsewhere.example", "nothing"],
+  ["loopback, from a site that is on the network", "10.0.0.1", false, "http://127.0.0.1:7401", "nothing"],
+  ["metadata of a cloud", "127.0.0.1", false, "http://169.254.169.254", "nothing"],
+  ["loopback, from a site on loopback", "127.0.0.1", false, "http://127.0.0.1:9", "key"],
+  ["loopback, in IPv6", "127.0.0.1", false, "http://[::1]:9", "key"],
+  ["a registered address, allowed", "10.0.0.1", true, "https://elsewhere.example", "certificate"],
+  ["the same without TLS", "10.0.0.1", true, "http://elsewhere.example", "nothing"],
 ])("%s", (_name, host, dialRegistered, url, expected) => {
   expect(callable(config(host, dialRegistered))(new URL(url))).toBe(expected);
 });

@@ -18,14 +18,20 @@ export function meshWorld(config: ServerConfig): Pick<ServicesWorld, "mesh" | "l
   const { mesh } = config;
   if (mesh.mode === "standalone") return {};
   const access = accessOf(config);
-  const mayCall = callable(config);
+  const accessTo = callable(config);
   return {
     mesh: { maxSkewMs: mesh.maxSkewMs },
     links: {
       accept: mesh.accept,
       parents: mesh.parentUrls,
       heartbeatMs: mesh.heartbeatIntervalMs,
-      sites: httpSites({ access: (url) => (mayCall(url) ? access : null) }),
+      sites: httpSites({
+        access: (url) => {
+          const allowed = accessTo(url);
+          if (allowed === "nothing") return null;
+          return allowed === "key" ? access : { ...access, key: undefined };
+        },
+      }),
     },
   };
 }
@@ -41,13 +47,20 @@ export async function openMeshState(
   return { views, replayMs: mesh.replayHours * HOUR_MS };
 }
 
-export function callable({ mesh, api }: Pick<ServerConfig, "mesh" | "api">): (url: URL) => boolean {
+/**
+ * What an address may be shown: the API key, a certificate alone, or nothing. The key goes to configured parents and within this machine
+ * only (trap 64): an address that a parent names could be anybody's, and whoever has the key speaks for this site at every parent.
+ */
+export function callable({
+  mesh,
+  api,
+}: Pick<ServerConfig, "mesh" | "api">): (url: URL) => "key" | "certificate" | "nothing" {
   const parents = new Set(mesh.parentUrls.map((url) => new URL(url).origin));
   const isLocal = isLoopback(api.listen.host);
   return (url) => {
-    if (parents.has(url.origin)) return true;
-    if (isLocal && isLoopback(url.hostname.replaceAll(/^\[|\]$/g, ""))) return true;
-    return mesh.dialRegistered && url.protocol === "https:";
+    if (parents.has(url.origin)) return "key";
+    if (isLocal && isLoopback(url.hostname.replaceAll(/^\[|\]$/g, ""))) return "key";
+    return mesh.dialRegistered && url.protocol === "https:" ? "certificate" : "nothing";
   };
 }
 
