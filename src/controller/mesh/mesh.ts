@@ -179,6 +179,10 @@ export class MeshService implements MeshLinks {
     return this.#links?.views() ?? [];
   }
 
+  skewOf(controller: string): number | null {
+    return this.#links?.skewOf(controller) ?? null;
+  }
+
   get #links(): Links | null {
     return this.#door?.current ?? null;
   }

@@ -29,7 +29,7 @@ export interface AssembledState extends MeshState {
 
 interface StateParts {
   readonly events: EventsService;
-  readonly links: MeshLinks | undefined;
+  readonly links: (MeshLinks & { skewOf(site: string): number | null }) | undefined;
   readonly lines: MeshLines | undefined;
   /** The epoch in which this node leads; null: it does not. */
   readonly leads: () => number | null;
@@ -58,7 +58,7 @@ export function assembleMeshState(
   const arrivals = new ArrivalsService({ ...around, ...archives, events, last, digest });
   const propagation = new Propagation({
     epoch: leads,
-    skewMs: (site) => links?.views().find(({ controller }) => controller === site)?.skewMs ?? null,
+    skewMs: (site) => links?.skewOf(site) ?? null,
   });
   const stopMeter = receipts.fold.follow(({ receipt }) => propagation.applied(receipt));
   const { registry } = fold.controllers;

@@ -146,6 +146,15 @@ export class Links implements LinkHost {
     return [...dialled, ...served.map((end) => this.#view(null, end)), ...gone.map((peer) => this.#blamedView(peer))];
   }
 
+  /** How far a site's wall clock is ahead of this one's; null: no link has measured it. */
+  skewOf(controller: string): number | null {
+    for (const { id, controller: other } of this.#ends.values()) {
+      const skewMs = other === controller ? this.#heard.get(id)?.skewMs : null;
+      if (typeof skewMs === "number") return skewMs;
+    }
+    return null;
+  }
+
   /** Asks the site that delivered something for a proof, where this site dialled it. */
   askOf(controller: string): AskProof {
     const { sites } = this.#options;
