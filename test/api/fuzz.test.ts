@@ -94,6 +94,9 @@ async function prepare(id: RouteId, param: string, body: unknown): Promise<strin
       }
       return param;
     }
+    case "controllerHeartbeat":
+      await t.controllers.register({ id: "far", url: "http://far:1", name: "far", metadata: {} });
+      return "far";
     case "eventsSince":
       return "0";
     case "pauseQueue":
@@ -181,10 +184,12 @@ it.each(SEEDS)(
 
 it("the rounds together have got through to every route, and were refused in every way", () => {
   // A run in which nothing got through proves nothing (trap 33).
-  for (const id of Object.keys(ROUTES)) {
+  for (const [id, { errors }] of Object.entries(ROUTES as Record<string, Route>)) {
+    // The site is standalone: what belongs to the mesh says so (links-hostile.test.ts sends wrong requests to one that is not).
+    const through = errors.includes("MESH_DISABLED") ? ["200", "501"] : ["200"];
     expect(
-      seen.get(`${id} 200`) ?? 0,
-      `${id} was never answered with 200: ${JSON.stringify([...seen])}`,
+      through.reduce((sum, status) => sum + (seen.get(`${id} ${status}`) ?? 0), 0),
+      `${id} was never answered with ${through.join(" or ")}: ${JSON.stringify([...seen])}`,
     ).toBeGreaterThan(0);
   }
   for (const count of ["submit 409", "submit 422", "cancelJob 409", "results 409", "lease 403", "createKey 409"]) {
