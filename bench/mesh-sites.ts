@@ -4,10 +4,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { TestSite } from "../test/mesh/test-sites.ts";
 import { CALM_ELECTION, OPERATOR_KEY, waitFor } from "../test/servers/index.ts";
+import { PROBE } from "./mesh-probe.ts";
+import { say } from "./stage.ts";
 
 const CHILDREN_MAX = 4;
 const START_MS_MAX = 300_000;
-const POLL_MS = 2;
+const POLL_MS = 20;
+const SHOWN_MS_MAX = 120_000;
 
 export class MeasuredSite {
   readonly site: TestSite;
@@ -24,20 +27,44 @@ export class MeasuredSite {
     return answer.status === 200 ? Number(note.split("\n")[1]) : 0;
   }
 
-  async has(line: string, size: number): Promise<void> {
-    while ((await this.sizeOf(line)) < size) await sleep(POLL_MS);
+  /** `seen`: called with what it has, each time that it is asked. */
+  async has(line: string, size: number, seen: (has: number) => void = () => undefined): Promise<void> {
+    for (let has = 0; has < size;) {
+      has = await this.sizeOf(line);
+      seen(has);
+      if (has < size) await sleep(POLL_MS);
+    }
+  }
+
+  /** What it shows has everything that has arrived: nothing of what was written before is left to do. Its thread comes after everybody else's: on a busy machine that may not end. */
+  async isShown(): Promise<void> {
+    const untilMs = performance.now() + SHOWN_MS_MAX;
+    while ((await this.#lag()) > 0) {
+      if (performance.now() > untilMs) return say(`what ${this.site.id} shows is not up to date: go on without`);
+      await sleep(POLL_MS * 5);
+    }
+  }
+
+  async #lag(): Promise<number> {
+    const { arrival, through } = await this.site.get<{ arrival: number; through: number }>("/v1/mesh/state");
+    return arrival - through;
   }
 }
 
 export class MeshTree {
   readonly sites: TestSite[] = [];
   readonly measured: MeasuredSite[] = [];
+  readonly #childrenMax: number;
 
-  static async start(count: number, guests: readonly string[] = []): Promise<MeshTree> {
-    const tree = new MeshTree();
+  private constructor(childrenMax: number) {
+    this.#childrenMax = childrenMax;
+  }
+
+  static async start(count: number, guests: readonly string[] = [], childrenMax = CHILDREN_MAX): Promise<MeshTree> {
+    const tree = new MeshTree(childrenMax);
     const ids = Array.from({ length: count }, (_, at) => `s${at}`);
     try {
-      for (const id of ids) await tree.add(id, [...ids, ...guests]);
+      for (const id of ids) await tree.add(id, [...ids, ...guests, PROBE]);
       await tree.linked();
       return tree;
     } catch (error) {
@@ -78,6 +105,6 @@ export class MeshTree {
 
   #parent(): string | null {
     const at = this.sites.length;
-    return at === 0 ? null : this.sites[Math.floor((at - 1) / CHILDREN_MAX)]!.url;
+    return at === 0 ? null : this.sites[Math.floor((at - 1) / this.#childrenMax)]!.url;
   }
 }

@@ -68,9 +68,9 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
 
   contract: ["core/kit", "type core", "words", "npm"],
   api: ["core/kit", "core/events", "ports", "loops", "contract", "npm"],
-  client: ["contract", "words"],
+  client: ["contract", "core/events", "words"],
   // The dashboard checks proofs of events itself, with the code that everybody checks them with.
-  web: ["client", "contract", "core/events", "words", "npm"],
+  web: ["client", "contract", "core/events", "core/mesh", "words", "npm"],
 
   drivers: ["core/kit", "type core", "ports", "drivers/http", "drivers/disk", "node:", "npm"],
   // The thread of mesh.sqlite folds the events that it is given: nothing that is decided, and too much for the main thread.

@@ -38,6 +38,8 @@ export interface ApiOptions {
   readonly links?: MeshLinks | undefined;
   /** Absent: this site is standalone, and the routes of the mesh's state are 501. */
   readonly meshState?: MeshState | undefined;
+  /** What has arrived here of all sites; undefined: nothing but the own events ever has, and their sequences are the arrivals. */
+  readonly arrivals?: (() => Arrivals | undefined) | undefined;
   readonly nodeId: string;
   /** On every answer: epochs of two clusters do not compare, and a client must notice that a URL has another one behind it. */
   readonly clusterId: string;
@@ -91,7 +93,7 @@ export interface JobsParts {
 
 /** What this site knows of the state of all sites. */
 export interface MeshState {
-  readonly views: Pick<MeshViews, "jobs" | "agents" | "hash" | "events">;
+  readonly views: Pick<MeshViews, "jobs" | "agents" | "hash" | "events" | "savedThrough">;
   readonly arrivals: Arrivals;
   readonly replay: {
     /** Null: none since this process began. */

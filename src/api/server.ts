@@ -10,6 +10,7 @@ import {
   type CertificatePeer,
   JOB_ROUTES,
   type ListenAddress,
+  LINKS_ROUTES,
   REGISTRY_ROUTES,
   type Role,
   showAddress,
@@ -35,9 +36,9 @@ import { KeyRounds } from "./traffic/key-rounds.ts";
 import { meshStateHandlers } from "./handlers/mesh-state.ts";
 import { LongPolls } from "./traffic/long-polls.ts";
 import { API_LIMITS, type ApiLimits, type ApiOptions, type ApiTls } from "./options.ts";
-import type { Registered } from "./traffic/passage.ts";
+import { passageOf, type Registered, registeredOf } from "./traffic/passage.ts";
 import { meshLinesHandlers } from "./handlers/mesh-lines.ts";
-import { meshLinksHandlers } from "./handlers/mesh-links.ts";
+import { meshLinksHandlers, refuseSite } from "./handlers/mesh-links.ts";
 import { meshOperatorHandlers } from "./handlers/mesh-operator.ts";
 import { registryHandlers } from "./handlers/mesh-registry.ts";
 import { probeHandlers } from "./handlers/probes.ts";
@@ -150,6 +151,14 @@ class ApiServer implements Api {
     });
     await this.#traffic.install(app);
     const { jobs, ...options } = this.#options;
+    // After the caller is let in.
+    app.addHook("preParsing", async (request, _reply, payload) => {
+      const passage = passageOf(request);
+      const name = registeredOf(request)?.name;
+      // Whether it may register again is the registry's to say.
+      if (passage !== null && name !== REGISTER) refuseSite(options.links, passage.caller, name === BROADCAST);
+      return payload;
+    });
     const service: Service = {
       ...options,
       limits: this.#limits,
@@ -167,7 +176,7 @@ class ApiServer implements Api {
       ...adminHandlers(service),
       ...drainHandlers(service, jobs?.jobs),
       ...meshLinesHandlers(options.lines, options.links),
-      ...meshOperatorHandlers(service, options.lines),
+      ...meshOperatorHandlers(service, options.lines, options.links),
       ...meshLinksHandlers(service, options.links),
       ...meshStateHandlers(service),
       ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs, options.lines)),
@@ -237,6 +246,8 @@ class ApiServer implements Api {
   }
 }
 
+const BROADCAST = `POST ${LINKS_ROUTES.broadcast.path}`;
+const REGISTER = `POST ${REGISTRY_ROUTES.registerController.path}`;
 const SITE_ROUTES = { ...JOB_ROUTES, ...REGISTRY_ROUTES };
 type JobHandlers = Pick<Handlers, keyof typeof SITE_ROUTES>;
 

@@ -58,6 +58,12 @@ export const TAR_NAME_BYTES_MAX = 100;
 
 /** Of one question of an audit: a page, or the first proof, which reads the whole history. */
 export const MESH_CALL_MS = 60_000;
+/** Events of `mesh log` in one answer, and how many are shown where nothing is asked for. */
+export const MESH_LOG_PAGE = 100;
+/** Of the newest: as many as one answer may have. */
+export const MESH_LOG_NEWEST_MAX = 200;
+/** Between two questions for events that have arrived since. */
+export const MESH_LOG_POLL_MS = 500;
 /** Of a replay: a node reads all that it has. */
 export const MESH_VERIFY_MS = 86_400_000;
 /** Of a question that a node is too busy to answer. */
@@ -66,6 +72,8 @@ export const MESH_RETRIES_MAX = 20;
 // ---- tenure sim
 
 export const SHRINK_TRIES_MAX = 200;
+/** Of the heap of a thread that runs seeds, the part for what lives shortly: with less of it much is copied while it dies. */
+export const SIM_YOUNG_MB_MAX = 96;
 export const EXPLAINED_MAX = 3;
 export const LISTED_SEEDS_MAX = 100;
 export const THREADS_MAX = 64;

@@ -12,6 +12,7 @@ export {
   ownLacks,
   RECEIPTS,
   Retention,
+  type RetentionOptions,
   type SegmentFetcher,
 } from "./archive/index.ts";
 export { archivedMachine, type Captured, withCapture } from "./archive/archived-machine.ts";

@@ -16,6 +16,8 @@ export const ARCHIVE_UNSYNCED_BYTES_ALARM = 64 * 1024 * 1024;
 /** Segments in one go: others wait for the disk meanwhile. */
 export const SEGMENTS_REMOVED_MAX = 64;
 export const RETENTION_INTERVAL_MS = 3_600_000;
+/** So many times as old as it is kept, history goes although somebody may still need it. */
+export const STUCK_TIMES_MAX = 2;
 /** Read segments in memory, 4 MiB each. */
 export const SEGMENTS_KEPT_MAX = 2;
 export const READ_EVENTS_MAX = 256;

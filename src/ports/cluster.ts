@@ -139,6 +139,11 @@ export type AlertName =
   | "clocks_disagree"
   | "url_shared"
   | "mesh_replay_differs"
+  | "mesh_signing_held"
+  | "mesh_peer_unreachable"
+  | "mesh_peer_lagging"
+  | "mesh_clock_skew"
+  | "mesh_fork"
   | "cluster_paused";
 
 export interface SnapshotView {

@@ -128,11 +128,14 @@ export interface MeshServerStats {
   readonly refused: Readonly<Record<string, number>>;
   readonly forks: number;
   readonly isSigning: boolean;
+  /** What is lacking here of each site's lines, as far as linked sites say: how many events, and since when the oldest is known of. */
+  readonly sources: readonly { readonly site: string; readonly missingEvents: number; readonly missingMs: number }[];
   readonly propagation: readonly { readonly site: string; readonly histogram: HistogramSnapshot }[];
   readonly links: readonly {
     readonly site: string;
     readonly isConnected: boolean;
     readonly lagEvents: number;
+    readonly lagMs: number;
     readonly missingEvents: number;
     readonly heardMsAgo: number | null;
     readonly roundTripMs: number | null;

@@ -55,6 +55,8 @@ const NEEDED: Readonly<Record<string, Role | "public">> = {
   "POST /api/events/broadcast": "controller",
   "POST /v1/mesh/sites/:id/approve": "operator",
   "POST /v1/mesh/resume": "operator",
+  "POST /v1/mesh/leave": "operator",
+  "POST /v1/mesh/join": "operator",
   "GET /v1/mesh/evidence": "viewer",
   "POST /v1/mesh/sites/:id/evict": "operator",
   "GET /v1/mesh/jobs": "viewer",

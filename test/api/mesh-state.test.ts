@@ -51,7 +51,7 @@ async function meshApi(): Promise<TestApi> {
   const heardMs = (line: string): number | null => (line === "a.1" ? Date.now() : null);
   const last = { atMs: 1, outcome: "equal" as const, events: 6, reason: null };
   const replay = { last: () => last, run: async () => last };
-  return await startApi({ meshState: { views, heardMs, replay, arrivals: ARRIVALS } });
+  return await startApi({ meshState: { views, heardMs, replay, arrivals: ARRIVALS }, arrivals: () => ARRIVALS });
 }
 
 test("jobs of all sites are listed with their site and the age of what is shown", async () => {
@@ -176,6 +176,12 @@ test("the merged state shows its hash and its last replay; only operators replay
   await using t = await meshApi();
   const { json } = await t.call("GET", "/v1/mesh/state", undefined, "viewer-key");
   expect(shape(MESH_STATE_ROUTES.meshState.answer).check(json)).toEqual({ ok: true, value: json });
-  expect(json).toMatchObject({ arrival: 7, through: 6, missing: 0, replay: { at_ms: 1, outcome: "equal", events: 6 } });
+  expect(json).toMatchObject({
+    arrival: 7,
+    through: 6,
+    missing: 0,
+    saved_through: null,
+    replay: { at_ms: 1, outcome: "equal", events: 6 },
+  });
   expect((await t.call("POST", "/v1/mesh/replay", {}, "viewer-key")).status).toBe(403);
 });

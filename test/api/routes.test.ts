@@ -336,6 +336,8 @@ describe("mutations where nobody may take them", () => {
     ["/v1/mesh/sites/x/approve", {}],
     ["/v1/mesh/sites/x/evict", {}],
     ["/v1/mesh/resume", {}],
+    ["/v1/mesh/leave", {}],
+    ["/v1/mesh/join", {}],
   ] as const;
 
   it("the list above is every write of the contract, but for those of jobs, which job-leadership.test.ts has", () => {

@@ -68,12 +68,14 @@ export function sourceOf(
             refused: { invalid: 1 },
             forks: 0,
             isSigning: true,
+            sources: [{ site: "far", missingEvents: 2, missingMs: 40 }],
             propagation: [{ site: "far", histogram: empty }],
             links: [
               {
                 site: "far",
                 isConnected: true,
                 lagEvents: 1,
+                lagMs: 30,
                 missingEvents: 2,
                 heardMsAgo: 100,
                 roundTripMs: 12,

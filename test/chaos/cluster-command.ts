@@ -1,7 +1,7 @@
 // `npm run chaos -- cluster`: reads the command line, runs, and reports as text and as one JSON object.
 
-import { randomInt } from "node:crypto";
 import { seededRandom } from "../../src/core/kit/random.ts";
+import { freshSeed, interruptible, log } from "./command.ts";
 import { CLUSTER_WEIGHTS, victimOf } from "./cluster-faults.ts";
 import { CLUSTER_HELP, type ClusterFlags, readClusterFlags } from "./cluster-flags.ts";
 import { PLANTS } from "./cluster-plants.ts";
@@ -9,38 +9,20 @@ import { type ClusterRunResult, runCluster } from "./cluster-run.ts";
 import { deckOf } from "./faults.ts";
 import { figuresOf } from "./figures.ts";
 
-const SEED_BELOW = 2 ** 32;
-
-type Signal = "SIGINT" | "SIGTERM";
-const EXITS: Readonly<Record<Signal, number>> = { SIGINT: 130, SIGTERM: 143 };
-
 export async function clusterCommand(args: readonly string[]): Promise<number> {
-  const flags = readClusterFlags(args, () => randomInt(SEED_BELOW));
+  const flags = readClusterFlags(args, freshSeed);
   if (flags === undefined) {
     process.stdout.write(CLUSTER_HELP);
     return 0;
   }
-  const stop = new AbortController();
-  let exit: number | undefined;
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    process.on(signal, () => {
-      // Hooks on the exit end the nodes.
-      if (stop.signal.aborted) process.exit(EXITS[signal]);
-      exit = EXITS[signal];
-      stop.abort();
-    });
-  }
+  const stop = interruptible();
   const startedMs = performance.now();
   log(`chaos cluster: ${flags.iterations} iterations, seed ${flags.seed}`);
   const run = await runCluster({ ...flags, ...plantedOf(flags), signal: stop.signal, log });
   const result = summary(flags, run, (performance.now() - startedMs) / 1_000);
   console.log(people(result));
   if (flags.json) console.log(JSON.stringify(result));
-  return exit ?? (result.failed.length === 0 ? 0 : 1);
-}
-
-function log(line: string): void {
-  console.error(line);
+  return stop.exitCode() ?? (result.failed.length === 0 ? 0 : 1);
 }
 
 function plantedOf({ plant, faults, iterations, seed }: ClusterFlags) {

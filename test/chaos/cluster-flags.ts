@@ -1,9 +1,8 @@
 // The command line of `npm run chaos -- cluster`.
 
-import { parseArgs } from "node:util";
 import { CLUSTER_FAULTS, type ClusterFault } from "./cluster-faults.ts";
 import { type PlantName, PLANTS } from "./cluster-plants.ts";
-import { UsageError, whole } from "./flags.ts";
+import { parsedArgs, UsageError, whole } from "./flags.ts";
 
 export const CLUSTER_HELP = `npm run chaos -- cluster [options]
 
@@ -26,9 +25,20 @@ exit codes: 0 nothing was lost, no term had two leaders, the history is lineariz
 
 export type ClusterFlags = NonNullable<ReturnType<typeof readClusterFlags>>;
 
+const OPTIONS = {
+  iterations: { type: "string" },
+  minutes: { type: "string" },
+  seed: { type: "string" },
+  faults: { type: "string" },
+  voters: { type: "string" },
+  plant: { type: "string" },
+  json: { type: "boolean" },
+  help: { type: "boolean", short: "h" },
+} as const;
+
 /** Undefined: asked for help. */
 export function readClusterFlags(args: readonly string[], freshSeed: () => number) {
-  const { values, positionals } = parsed(args);
+  const { values, positionals } = parsedArgs(args, OPTIONS);
   if (values.help === true) return undefined;
   if (positionals.length > 0) throw new UsageError(`cluster takes options only, not ${positionals[0]}`);
   const voters = whole("voters", values.voters, 3, 5);
@@ -53,25 +63,4 @@ function faultOf(kind: string): ClusterFault {
 function plantOf(name: string | undefined): PlantName | undefined {
   if (name === undefined || name in PLANTS) return name as PlantName | undefined;
   throw new UsageError(`--plant: there is no ${name}, only ${Object.keys(PLANTS).join(", ")}`);
-}
-
-function parsed(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        iterations: { type: "string" },
-        minutes: { type: "string" },
-        seed: { type: "string" },
-        faults: { type: "string" },
-        voters: { type: "string" },
-        plant: { type: "string" },
-        json: { type: "boolean" },
-        help: { type: "boolean", short: "h" },
-      },
-    });
-  } catch (error) {
-    throw new UsageError((error as Error).message.split("\n")[0] ?? "", { cause: error });
-  }
 }

@@ -1,6 +1,6 @@
 // The command line of `npm run chaos`: what may be asked for, and one line for whoever asks for something else.
 
-import { parseArgs } from "node:util";
+import { parseArgs, type ParseArgsConfig } from "node:util";
 import { type FaultKind, WEIGHTS } from "./faults.ts";
 import type { BackendName } from "./stage.ts";
 
@@ -26,13 +26,24 @@ npm run chaos -- cluster --help: Tenure's own servers under faults
 npm run chaos -- jobs --help: jobs on them, with agents, under faults
 `;
 
+const OPTIONS = {
+  backend: { type: "string" },
+  iterations: { type: "string" },
+  minutes: { type: "string" },
+  seed: { type: "string" },
+  faults: { type: "string" },
+  workers: { type: "string" },
+  json: { type: "boolean" },
+  help: { type: "boolean", short: "h" },
+} as const;
+
 export class UsageError extends Error {}
 
 export type Flags = NonNullable<ReturnType<typeof readFlags>>;
 
 /** Undefined: asked for help. */
 export function readFlags(args: readonly string[], freshSeed: () => number) {
-  const { values, positionals } = parsed(args);
+  const { values, positionals } = parsedArgs(args, OPTIONS);
   if (values.help === true) return undefined;
   if (positionals.length !== 1 || positionals[0] !== "gate")
     throw new UsageError("say what to run: gate, cluster or jobs");
@@ -61,27 +72,6 @@ function backendOf(name: string): BackendName {
   throw new UsageError(`--backend is postgres, etcd or servers, not ${name}`);
 }
 
-function parsed(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        backend: { type: "string" },
-        iterations: { type: "string" },
-        minutes: { type: "string" },
-        seed: { type: "string" },
-        faults: { type: "string" },
-        workers: { type: "string" },
-        json: { type: "boolean" },
-        help: { type: "boolean", short: "h" },
-      },
-    });
-  } catch (error) {
-    throw new UsageError((error as Error).message.split("\n")[0] ?? "", { cause: error });
-  }
-}
-
 export function whole(name: string, text: string | undefined, least: number, most: number): number | undefined {
   if (text === undefined) return undefined;
   const value = Number(text);
@@ -89,4 +79,15 @@ export function whole(name: string, text: string | undefined, least: number, mos
     throw new UsageError(`--${name} takes a whole number from ${least} to ${most}, not ${JSON.stringify(text)}`);
   }
   return value;
+}
+
+export function parsedArgs<const T extends NonNullable<ParseArgsConfig["options"]>>(
+  args: readonly string[],
+  options: T,
+) {
+  try {
+    return parseArgs({ args: [...args], allowPositionals: true, options });
+  } catch (error) {
+    throw new UsageError((error as Error).message.split("\n")[0] ?? "", { cause: error });
+  }
 }

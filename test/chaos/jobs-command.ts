@@ -1,6 +1,6 @@
 // `npm run chaos -- jobs`: reads the command line, runs on each backend, and reports as text and as one JSON object.
 
-import { randomInt } from "node:crypto";
+import { freshSeed, interruptible, log } from "./command.ts";
 import { type JobsFlags, JOBS_HELP, readJobsFlags } from "./jobs-flags.ts";
 import { JOBS_PLANTS } from "./jobs-plants.ts";
 import { runRace } from "./jobs-race.ts";
@@ -9,30 +9,15 @@ import { runStops } from "./jobs-stops.ts";
 import type { JobsBackend } from "./jobs-stage.ts";
 import { sumOf } from "./jobs-submitters.ts";
 
-const SEED_BELOW = 2 ** 32;
-
-type Signal = "SIGINT" | "SIGTERM";
-const EXITS: Readonly<Record<Signal, number>> = { SIGINT: 130, SIGTERM: 143 };
-
 export async function jobsCommand(args: readonly string[]): Promise<number> {
-  const flags = readJobsFlags(args, () => randomInt(SEED_BELOW));
+  const flags = readJobsFlags(args, freshSeed);
   if (flags === undefined) {
     process.stdout.write(JOBS_HELP);
     return 0;
   }
-  const stop = new AbortController();
-  let exit: number | undefined;
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    process.on(signal, () => {
-      // Hooks on the exit end servers and agents.
-      if (stop.signal.aborted) process.exit(EXITS[signal]);
-      exit = EXITS[signal];
-      stop.abort();
-    });
-  }
+  const stop = interruptible();
   const failed = await played(flags, stop.signal);
-  // Set by a signal meanwhile.
-  return exit ?? (failed ? 1 : 0);
+  return stop.exitCode() ?? (failed ? 1 : 0);
 }
 
 function played(flags: JobsFlags, signal: AbortSignal): Promise<boolean> {
@@ -94,10 +79,6 @@ async function rowOf(flags: JobsFlags, backend: JobsBackend, signal: AbortSignal
   const planted = plant === undefined ? undefined : JOBS_PLANTS[plant];
   const run = await runJobs({ backend, jobs, perSecond, minutes, seed, plant: planted, signal, log });
   return summary(flags, backend, run, (performance.now() - startedMs) / 1_000);
-}
-
-function log(line: string): void {
-  console.error(line);
 }
 
 function summary({ plant }: JobsFlags, backend: JobsBackend, run: JobsRunResult, seconds: number) {

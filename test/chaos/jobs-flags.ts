@@ -1,7 +1,6 @@
 // The command line of `npm run chaos -- jobs`.
 
-import { parseArgs } from "node:util";
-import { UsageError, whole } from "./flags.ts";
+import { parsedArgs, UsageError, whole } from "./flags.ts";
 import { type JobsPlantName, JOBS_PLANTS } from "./jobs-plants.ts";
 import type { JobsBackend } from "./jobs-stage.ts";
 
@@ -32,9 +31,22 @@ const JOBS = 20_000;
 const PER_SECOND = 100;
 const MINUTES = 20;
 
+const OPTIONS = {
+  jobs: { type: "string" },
+  "per-second": { type: "string" },
+  race: { type: "string" },
+  stops: { type: "string" },
+  backend: { type: "string" },
+  minutes: { type: "string" },
+  seed: { type: "string" },
+  plant: { type: "string" },
+  json: { type: "boolean" },
+  help: { type: "boolean", short: "h" },
+} as const;
+
 /** Undefined: asked for help. */
 export function readJobsFlags(args: readonly string[], freshSeed: () => number) {
-  const { values, positionals } = parsed(args);
+  const { values, positionals } = parsedArgs(args, OPTIONS);
   if (values.help === true) return undefined;
   if (positionals.length > 0) throw new UsageError(`chaos jobs takes options only, not ${positionals[0]}`);
   return {
@@ -59,27 +71,4 @@ function backendsOf(name: string): readonly JobsBackend[] {
 function plantOf(name: string | undefined): JobsPlantName | undefined {
   if (name === undefined || name in JOBS_PLANTS) return name as JobsPlantName | undefined;
   throw new UsageError(`--plant: there is no ${name}, only ${Object.keys(JOBS_PLANTS).join(", ")}`);
-}
-
-function parsed(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        jobs: { type: "string" },
-        "per-second": { type: "string" },
-        race: { type: "string" },
-        stops: { type: "string" },
-        backend: { type: "string" },
-        minutes: { type: "string" },
-        seed: { type: "string" },
-        plant: { type: "string" },
-        json: { type: "boolean" },
-        help: { type: "boolean", short: "h" },
-      },
-    });
-  } catch (error) {
-    throw new UsageError((error as Error).message.split("\n")[0] ?? "", { cause: error });
-  }
 }

@@ -1,9 +1,9 @@
 // `npm run chaos -- cluster` is in cluster-command.ts, `-- jobs` in jobs-command.ts, `-- node` in node-command.ts, `-- mesh` in mesh-command.ts. `npm run chaos -- gate`: leadership, gate and fence under real faults, beside controls that have no fence. Progress goes
 // to standard error; the result, as text or with --json as one object in the last line, to standard output.
 
-import { randomInt } from "node:crypto";
 import { seededRandom } from "../../src/core/kit/random.ts";
 import { etcdPath } from "../servers/index.ts";
+import { freshSeed, interruptible, log } from "./command.ts";
 import { clusterCommand } from "./cluster-command.ts";
 import { bareLockControl, type ControlOptions, type ControlResult, etcdctlControl } from "./control.ts";
 import { etcdStage } from "./etcd-stage.ts";
@@ -24,13 +24,9 @@ const TIMING: Timing = { serverTimeoutMs: 2_000, heartbeatMs: 300, marginMs: 500
 /** As many transactions are open at once. */
 const LANES = 8;
 const THINK_MS_MAX = 12;
-const SEED_BELOW = 2 ** 32;
 const EXIT_USAGE = 64;
 
 const STAGES = { postgres: postgresStage, etcd: etcdStage, servers: serversStage } as const;
-
-type Signal = "SIGINT" | "SIGTERM";
-const EXITS: Readonly<Record<Signal, number>> = { SIGINT: 130, SIGTERM: 143 };
 
 // Not by letting the loop run dry: after runs with half-open sockets Node 26.10 was seen to spin for ever in its own cleanup
 // (uv_run under FreeEnvironment). Hooks on the exit end servers and workers that are left.
@@ -42,7 +38,7 @@ async function main(args: readonly string[]): Promise<number> {
     if (args[0] === "jobs") return await jobsCommand(args.slice(1));
     if (args[0] === "node") return await nodeCommand(args.slice(1));
     if (args[0] === "mesh") return await meshCommand(args.slice(1));
-    const flags = readFlags(args, () => randomInt(SEED_BELOW));
+    const flags = readFlags(args, freshSeed);
     if (flags === undefined) {
       process.stdout.write(HELP);
       return 0;
@@ -58,16 +54,7 @@ async function main(args: readonly string[]): Promise<number> {
 }
 
 async function play(flags: Flags): Promise<number> {
-  const stop = new AbortController();
-  let exit: number | undefined;
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    process.on(signal, () => {
-      // Hooks on the exit end servers and workers.
-      if (stop.signal.aborted) process.exit(EXITS[signal]);
-      exit = EXITS[signal];
-      stop.abort();
-    });
-  }
+  const stop = interruptible();
   const startedMs = performance.now();
   const stage = { lanes: LANES, thinkMsMax: THINK_MS_MAX, timing: TIMING };
   log(
@@ -76,14 +63,10 @@ async function play(flags: Flags): Promise<number> {
   const [run, server] = await runOn(flags, stop.signal);
   const control = await controls({ stage, signal: stop.signal, log });
   const result = summary(flags, run, control, server, (performance.now() - startedMs) / 1_000);
-  if (exit !== undefined) result.failed.push("interrupted");
+  if (stop.exitCode() !== undefined) result.failed.push("interrupted");
   console.log(people(result));
   if (flags.json) console.log(JSON.stringify(result));
-  return exit ?? (result.failed.length === 0 ? 0 : 1);
-}
-
-function log(line: string): void {
-  console.error(line);
+  return stop.exitCode() ?? (result.failed.length === 0 ? 0 : 1);
 }
 
 async function runOn(flags: Flags, signal: AbortSignal): Promise<[RunResult, string]> {

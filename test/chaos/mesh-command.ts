@@ -1,33 +1,20 @@
 // `npm run chaos -- mesh`: reads the command line, runs, and reports as text and as one JSON object.
 
-import { randomInt } from "node:crypto";
+import { freshSeed, interruptible, log } from "./command.ts";
 import { UsageError } from "./flags.ts";
 import { MESH_HELP, type MeshFlags, readMeshFlags } from "./mesh-flags.ts";
 import { MESH_PLANTS } from "./mesh-plants.ts";
 import { type MeshRunResult, runMesh } from "./mesh-run.ts";
 
-const SEED_BELOW = 2 ** 32;
-type Signal = "SIGINT" | "SIGTERM";
-const EXITS: Readonly<Record<Signal, number>> = { SIGINT: 130, SIGTERM: 143 };
-
 export async function meshCommand(args: readonly string[]): Promise<number> {
-  const flags = readMeshFlags(args, () => randomInt(SEED_BELOW));
+  const flags = readMeshFlags(args, freshSeed);
   if (flags === undefined) {
     process.stdout.write(MESH_HELP);
     return 0;
   }
-  const stop = new AbortController();
-  let exit: number | undefined;
-  for (const signal of ["SIGINT", "SIGTERM"] as const) {
-    process.on(signal, () => {
-      // Hooks on the exit end servers.
-      if (stop.signal.aborted) process.exit(EXITS[signal]);
-      exit = EXITS[signal];
-      stop.abort();
-    });
-  }
+  const stop = interruptible();
   const hasFailed = await play(flags, stop.signal);
-  return exit ?? (hasFailed ? 1 : 0);
+  return stop.exitCode() ?? (hasFailed ? 1 : 0);
 }
 
 async function play(flags: MeshFlags, signal: AbortSignal): Promise<boolean> {
@@ -45,10 +32,6 @@ async function play(flags: MeshFlags, signal: AbortSignal): Promise<boolean> {
     console.log(JSON.stringify(told));
   }
   return run.failed.length > 0;
-}
-
-function log(line: string): void {
-  console.error(line);
 }
 
 function people(run: MeshRunResult, seconds: number): string {

@@ -122,7 +122,9 @@ export class MeshFaults {
   async #strikeWire(kind: (typeof WIRE_FAULTS)[number]): Promise<string> {
     const wire = this.#random.pick(this.#stage.wires);
     // Where nothing passes nothing is cut: its sites may have been killed a moment ago.
-    await waitFor(`connections through ${wire.name}`, () => isUsed(wire), LINK_MS_MAX);
+    await waitFor(`connections through ${wire.name}`, () => isUsed(wire), LINK_MS_MAX).catch(async (error: unknown) => {
+      throw new Error(`${(error as Error).message}\n${await this.#stage.links()}`);
+    });
     if (kind === "reset") {
       for (const proxy of wire.proxies) proxy.reset();
       return wire.name;

@@ -1,7 +1,6 @@
 // The command line of `npm run chaos -- mesh`.
 
-import { parseArgs } from "node:util";
-import { UsageError, whole } from "./flags.ts";
+import { parsedArgs, UsageError, whole } from "./flags.ts";
 
 export const MESH_HELP = `npm run chaos -- mesh [options]
 
@@ -26,9 +25,18 @@ const MINUTES = 10;
 const FORKS = 1;
 const FORKS_MAX = 8;
 
+const OPTIONS = {
+  minutes: { type: "string" },
+  forks: { type: "string" },
+  seed: { type: "string" },
+  plant: { type: "string" },
+  json: { type: "boolean" },
+  help: { type: "boolean", short: "h" },
+} as const;
+
 /** Undefined: asked for help. */
 export function readMeshFlags(args: readonly string[], freshSeed: () => number) {
-  const { values, positionals } = parsed(args);
+  const { values, positionals } = parsedArgs(args, OPTIONS);
   if (values.help === true) return undefined;
   if (positionals.length > 0) throw new UsageError(`chaos mesh takes options only, not ${positionals[0]}`);
   return {
@@ -38,23 +46,4 @@ export function readMeshFlags(args: readonly string[], freshSeed: () => number) 
     plant: values.plant,
     json: values.json === true,
   };
-}
-
-function parsed(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      allowPositionals: true,
-      options: {
-        minutes: { type: "string" },
-        forks: { type: "string" },
-        seed: { type: "string" },
-        plant: { type: "string" },
-        json: { type: "boolean" },
-        help: { type: "boolean", short: "h" },
-      },
-    });
-  } catch (error) {
-    throw new UsageError((error as Error).message.split("\n")[0] ?? "", { cause: error });
-  }
 }

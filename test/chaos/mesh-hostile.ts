@@ -1,19 +1,22 @@
 // A hostile site of `chaos mesh`: it is registered, its key is valid, and it delivers pages of its victim's line that are not the victim's.
 // Both exist in the harness alone, with real keys, so that the harness knows what is true. The victim's own pages are delivered too, by
-// itself and by the hostile site, and must be at every site in the end.
+// itself and by the hostile site, and must be at every site in the end. Both keep a link to every site, as children do that have nothing of
+// anybody's line: a site that was started compares itself with each peer that has registered, and signs nothing before.
 
 import { assertNever } from "../../src/core/kit/assert.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Page } from "../../src/core/mesh/model.ts";
 import type { Random } from "../../src/core/kit/random.ts";
 import { type Outcome, Stranger, withItem } from "../mesh/test-hostile.ts";
-import type { TestSite } from "../mesh/test-sites.ts";
+import { keyOf, type TestSite } from "../mesh/test-sites.ts";
 import type { TenureCall } from "../servers/tenure-node.ts";
 import type { TenureNode } from "../servers/index.ts";
-import { direct, type MeshStage } from "./mesh-stage.ts";
+import { direct, directUrl, type MeshStage } from "./mesh-stage.ts";
 
 export const STRANGERS = ["victim", "hostile"] as const;
 const PAUSE_MS = 150;
+/** A link has something to say every second. */
+const SILENCE_MS_MAX = 10_000;
 const ITEMS = 5;
 /** One more than a page may have. */
 const OVERSIZED_ITEMS = 513;
@@ -39,6 +42,8 @@ export class Hostile {
   future = 0;
   readonly #stage: MeshStage;
   readonly #random: Random;
+  readonly #over = new AbortController();
+  #links: Promise<unknown> = Promise.resolve();
   #target: TenureNode;
 
   constructor(stage: MeshStage, random: Random) {
@@ -62,6 +67,13 @@ export class Hostile {
         if (status !== 200) throw new Error(`${site.id} did not register ${stranger.id}: ${JSON.stringify(body)}`);
       }
     }
+    const { sites } = this.#stage;
+    this.#links = Promise.all(sites.flatMap((site) => [this.victim, this.evil].map(({ id }) => this.#link(site, id))));
+  }
+
+  async end(): Promise<void> {
+    this.#over.abort();
+    await this.#links;
   }
 
   async run(signal: AbortSignal, isDone: () => boolean): Promise<void> {
@@ -85,6 +97,33 @@ export class Hostile {
       const { size } = stranger.line;
       for (let after = have; after < size; after += ITEMS)
         await stranger.send(stranger.line.page(after, Math.min(size, after + ITEMS)));
+    }
+  }
+
+  /** Whenever it breaks, it is dialled again. */
+  async #link(site: TestSite, stranger: string): Promise<void> {
+    while (!this.#over.signal.aborted) {
+      await this.#listen(site, stranger).catch(() => undefined);
+      await sleep(PAUSE_MS);
+    }
+  }
+
+  async #listen(site: TestSite, stranger: string): Promise<void> {
+    const leader = await this.#stage.leaderOf(site);
+    if (leader === null) return;
+    const silence = new AbortController();
+    const timer = setTimeout(() => silence.abort(), SILENCE_MS_MAX);
+    try {
+      const { body } = await fetch(`${directUrl(leader)}/v1/mesh/stream`, {
+        method: "POST",
+        headers: { "x-api-key": keyOf(stranger), "content-type": "application/json" },
+        body: JSON.stringify({ controller: stranger, heads: [] }),
+        signal: AbortSignal.any([this.#over.signal, silence.signal]),
+      });
+      const reader = body!.getReader();
+      while (!(await reader.read()).done) timer.refresh();
+    } finally {
+      clearTimeout(timer);
     }
   }
 

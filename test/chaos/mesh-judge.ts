@@ -42,20 +42,23 @@ export interface MeshVerdict {
   readonly failed: readonly string[];
 }
 
-/** Every node of every site has the same head of every line that was not forked. */
-export async function converge(world: MeshWorld): Promise<void> {
+/** Every node of every site has the same head of every line that was not forked: these heads. */
+export async function converge(world: MeshWorld): Promise<Heads> {
   const lines = await linesOf(world);
   const shown = world.stage.sites.flatMap((site) => site.cluster.nodes.map((node) => site.at(node)));
   let last = "";
+  let agreed: Heads = new Map();
   const areSame = async (): Promise<boolean> => {
     const heads = await Promise.all(shown.map((site) => site.heads().catch(() => null)));
     const texts = heads.map((one) => textOf(one, lines));
     last = shown.map(({ id, node }, at) => `${id}/${node.id}: ${texts[at]}`).join("\n");
+    agreed = heads[0] ?? agreed;
     return texts.every((text) => text === texts[0] && !text.includes("-"));
   };
-  await waitFor("all sites to agree", areSame, CONVERGE_MS_MAX).catch((error: unknown) => {
-    throw new Error(`${(error as Error).message}\n${last}`);
+  await waitFor("all sites to agree", areSame, CONVERGE_MS_MAX).catch(async (error: unknown) => {
+    throw new Error(`${(error as Error).message}\n${last}\n${await world.stage.links()}`);
   });
+  return agreed;
 }
 
 function textOf(heads: Heads | null, lines: readonly string[]): string {
@@ -70,10 +73,11 @@ async function linesOf({ stage, hostile }: MeshWorld): Promise<readonly string[]
   return [...own, hostile.victim.line.line, hostile.evil.line.line];
 }
 
-export async function judge(world: MeshWorld): Promise<MeshVerdict> {
+/** `agreed`: what converge() gave. A site may write while it is read (that another one registered again), so that is all that is compared. */
+export async function judge(world: MeshWorld, agreed: Heads): Promise<MeshVerdict> {
   const { stage, traffic, hostile } = world;
   const failed: string[] = [];
-  const byLine = await itemsByLine(world);
+  const byLine = await itemsByLine(world, agreed);
   let [diverged, lost, events, completed] = [0, 0, 0, 0];
   for (const [line, { author, at }] of byLine) {
     events += author.length;
@@ -107,11 +111,12 @@ interface LineItems {
   readonly at: ReadonlyMap<string, readonly string[]>;
 }
 
-async function itemsByLine({ stage, hostile }: MeshWorld): Promise<ReadonlyMap<string, LineItems>> {
+async function itemsByLine({ stage, hostile }: MeshWorld, agreed: Heads): Promise<ReadonlyMap<string, LineItems>> {
   const found = new Map<string, LineItems>();
   const at = async (line: string): Promise<Map<string, readonly string[]>> => {
     const items = new Map<string, readonly string[]>();
-    for (const site of stage.sites) items.set(site.id, await site.items(line));
+    const size = agreed.get(line)?.size ?? 0;
+    for (const site of stage.sites) items.set(site.id, (await site.items(line)).slice(0, size));
     return items;
   };
   for (const site of stage.sites) {

@@ -72,8 +72,8 @@ class Run {
     const twinIds = Array.from({ length: forks }, (_, at) => twinId(at + 1));
     const stage = await MeshStage.start({ guests: [...STRANGERS, ...twinIds], edits });
     const twins: Twin[] = [];
+    const hostile = new Hostile(stage, random.fork("hostile"));
     try {
-      const hostile = new Hostile(stage, random.fork("hostile"));
       const traffic = stage.sites.map((site) => new SiteTraffic(site, random.fork(site.id)));
       const faults = new MeshFaults({ stage, random: random.fork("faults"), log: (line) => this.#log(line) });
       const world: MeshWorld = { stage, traffic, hostile, twins };
@@ -88,6 +88,7 @@ class Run {
       this.#proveSomething(world, faults);
       return this.#result(world, faults);
     } finally {
+      await hostile.end();
       await Promise.all(twins.map((twin) => twin.end()));
       await stage.end();
     }
@@ -119,8 +120,8 @@ class Run {
 
   async #settle(world: MeshWorld): Promise<void> {
     const { stage, traffic, hostile } = world;
-    const fromMs = performance.now();
     await this.#try("heal", HEAL_MS_MAX, () => stage.heal());
+    const fromMs = performance.now();
     await this.#try("the end of the traffic", HEAL_MS_MAX, async () => {
       await Promise.all(traffic.map((one) => one.stop()));
       await hostile.deliverAll();
@@ -132,8 +133,7 @@ class Run {
     await this.#try("forks", HEAL_MS_MAX, () => forksFound(world));
     await this.#try("judge", JUDGE_MS_MAX, async () => {
       // A fork that was found is one more event, which travels too.
-      await converge(world);
-      this.#verdict = await judge(world);
+      this.#verdict = await judge(world, await converge(world));
       this.#failed.push(...this.#verdict.failed);
     });
   }

@@ -15,6 +15,8 @@ import { writePlant } from "../servers/planted.ts";
 import { STEADY_ELECTION } from "./jobs-stage.ts";
 
 const HOST = "127.0.0.1";
+/** An address of documentation (RFC 5737): as that of a site in a private network. */
+const UNREACHABLE = "http://192.0.2.1:7401";
 const CALL_MS_MAX = 5_000;
 /** A process that loads its sources while others want both processors. */
 const BACK_MS_MAX = 120_000;
@@ -82,9 +84,11 @@ export class MeshStage {
             const through = wireOf(child, parent).proxies;
             const proxy = through[through.length === 1 ? 0 : Number(node.id.slice(1)) - 1]!;
             proxy.swap({ host: HOST, port: Number(listenOf(node).split(":").at(-1)) });
-            // Whoever looks for the leader of three follows what they announce.
-            if (id === HUB) node.configure({ api: { ...node.config.api, advertise: urlOf(proxy) } });
+            // Whoever looks for the leader of three follows what they announce. The others announce what nobody can dial, or a child
+            // would go on past its proxy after a restart, and nothing could be cut any more.
+            node.configure({ api: { ...node.config.api, advertise: id === HUB ? urlOf(proxy) : UNREACHABLE } });
           }
+          node.reachedAt = directUrl(node);
           node.nodeFlags = writePlant(join(node.home, "plant.mjs"), edits);
         },
       }),
@@ -142,7 +146,7 @@ export class MeshStage {
     node.start();
   }
 
-  /** Nothing is cut, nobody is stopped, everybody runs and is led. */
+  /** Nothing is cut, nobody is stopped, every node answers and its site is led. */
   async heal(): Promise<void> {
     for (const { proxies: cut } of this.wires) for (const proxy of cut) await proxy.heal();
     for (const { id, cluster } of this.sites) {
@@ -151,7 +155,28 @@ export class MeshStage {
         this.start(node, id);
       }
     }
-    for (const site of this.sites) await this.waitForLeader(site);
+    for (const site of this.sites) {
+      await this.waitForLeader(site);
+      for (const node of site.cluster.nodes) {
+        await waitFor(`${site.id}/${node.id} to answer`, async () => (await roleOf(node)) !== null, BACK_MS_MAX);
+      }
+    }
+  }
+
+  /** How each node sees its links, and whether it signs: for a run that has failed. */
+  async links(): Promise<string> {
+    const shown = await Promise.all(
+      this.sites.flatMap(({ id, cluster }) =>
+        cluster.nodes.map(async (node) => {
+          const answer = await direct(node, "/v1/mesh/sites").catch((error: unknown) => ({
+            body: { why: String(error) },
+          }));
+          const { status, why, links } = answer.body as Readonly<Record<string, unknown>>;
+          return `${id}/${node.id}: ${JSON.stringify({ status, why, links })}`;
+        }),
+      ),
+    );
+    return shown.join("\n");
   }
 
   async end(): Promise<void> {
@@ -195,11 +220,16 @@ export async function direct<T = Readonly<Record<string, unknown>>>(
 }
 
 async function isLeading(node: TenureNode): Promise<boolean> {
-  if (node.pid === undefined) return false;
+  return (await roleOf(node)) === "LEADER";
+}
+
+/** Null: it does not answer. */
+async function roleOf(node: TenureNode): Promise<string | null> {
+  if (node.pid === undefined) return null;
   try {
     const { status, body } = await direct<{ role: string }>(node, "/role", { limitMs: 1_500 });
-    return status === 200 && body.role === "LEADER";
+    return status === 200 ? body.role : null;
   } catch {
-    return false;
+    return null;
   }
 }

@@ -1,7 +1,8 @@
 // A planted fork of `chaos mesh`: a site whose disk is copied while it is stopped, as a snapshot of its machine would be. The copy is started
-// elsewhere, with the same key; then the site goes on. Neither knows of the other, and each signs its own history.
+// elsewhere, with the same key. It must not sign by itself, as the site's parent is not there to be compared with; an operator who does
+// not know of the other one says `tenure mesh resume`. Then the site goes on, and each signs its own history.
 //
-//   started ──▶ known everywhere ──stop, copy──▶ the copy writes ──continue──▶ both write
+//   started ──▶ known everywhere ──stop, copy──▶ the copy writes, and is held ──resume──▶ it signs ──continue──▶ both sign
 
 import { cpSync } from "node:fs";
 import { join } from "node:path";
@@ -20,10 +21,17 @@ export function twinId(at: number): string {
   return `twin-${at}`;
 }
 
+interface Shown {
+  readonly gate: { readonly missing: readonly string[] };
+  readonly links: readonly { readonly connected: boolean }[];
+}
+
 export class Twin {
   readonly site: TestSite;
   readonly #stage: MeshStage;
   #line = "";
+  /** So many events, or a few more, are the same in both histories. */
+  #before = 0;
   #copy: TenureNode | null = null;
   #isForked = false;
 
@@ -57,7 +65,7 @@ export class Twin {
 
   async fork(): Promise<void> {
     const { node, id } = this.site;
-    const before = (await this.site.heads()).get(this.#line)?.size ?? 0;
+    this.#before = (await this.site.heads()).get(this.#line)?.size ?? 0;
     node.stop();
     await waitFor(`${id} to be stopped`, () => isStopped(node.pid));
     const copy = await this.#copied(node);
@@ -70,16 +78,30 @@ export class Twin {
     ).catch((error: unknown) => {
       throw new Error(`${(error as Error).message}\n${copy.log().slice(-2_000)}`);
     });
-    await waitFor(`a copy of ${id} to be heard of`, async () => (await this.#sizeAtStage()) > before, STEP_MS_MAX);
+    await this.#resume(copy);
+    const isHeardOf = async (): Promise<boolean> => (await this.#sizeAtStage()) > this.#before;
+    await waitFor(`a copy of ${id} to be heard of`, isHeardOf, STEP_MS_MAX);
     node.cont();
     await submitted(node, `${id}:itself`, 1);
-    await waitFor(`${id} to sign both`, () => this.#isSigned(node, copy, before), STEP_MS_MAX);
+    await waitFor(`${id} to sign both`, () => this.#isSigned(node, copy), STEP_MS_MAX);
     this.#isForked = true;
   }
 
   async end(): Promise<void> {
     await this.#copy?.kill9();
     await this.site.end();
+  }
+
+  /** Once `c` was compared, so that it is seen that this alone does not open the gate. */
+  async #resume(copy: TenureNode): Promise<void> {
+    const { id } = this.site;
+    const isWaiting = async (): Promise<boolean> => {
+      const { gate, links } = (await direct<Shown>(copy, "/v1/mesh/sites")).body;
+      return links.some(({ connected }) => connected) && String(gate.missing) === "b";
+    };
+    await waitFor(`the copy of ${id} to wait for b alone`, isWaiting, STEP_MS_MAX);
+    const { status, body } = await direct(copy, "/v1/mesh/resume", { body: {} });
+    if (status !== 200) throw new Error(`the copy of ${id} was not resumed: ${JSON.stringify(body)}`);
   }
 
   /** What `c`, which the copy dials, has of the line. */
@@ -109,16 +131,16 @@ export class Twin {
     });
   }
 
-  /** Both show a signed head past the copy, and the events there differ. */
-  async #isSigned(node: TenureNode, copy: TenureNode, before: number): Promise<boolean> {
-    const texts = await Promise.all([node, copy].map((one) => this.#itemsOf(one, before)));
-    return texts.every((text) => text !== null) && texts[0] !== texts[1];
+  /** Both serve signed events past the copy, and somewhere theirs differ. */
+  async #isSigned(node: TenureNode, copy: TenureNode): Promise<boolean> {
+    const [its, copys] = await Promise.all([node, copy].map((one) => this.#itemsOf(one)));
+    return its!.some((item, at) => at < copys!.length && item !== copys![at]);
   }
 
-  async #itemsOf(node: TenureNode, after: number): Promise<string | null> {
-    const path = `/v1/mesh/pages?line=${this.#line}&after=${after}`;
+  async #itemsOf(node: TenureNode): Promise<readonly string[]> {
+    const path = `/v1/mesh/pages?line=${this.#line}&after=${this.#before}`;
     const { body } = await direct<{ page?: { items: readonly unknown[] } | null }>(node, path);
-    return body.page === null || body.page === undefined ? null : JSON.stringify(body.page.items[0]);
+    return (body.page?.items ?? []).map((item) => JSON.stringify(item));
   }
 }
 

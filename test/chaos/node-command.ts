@@ -1,8 +1,7 @@
 // `npm run chaos -- node`: reads the command line, runs on each backend, and reports as text and as one JSON object.
 
-import { parseArgs } from "node:util";
 import type { Figures } from "./figures.ts";
-import { UsageError, whole } from "./flags.ts";
+import { parsedArgs, UsageError, whole } from "./flags.ts";
 import { type NodeRunResult, runNodes } from "./node-run.ts";
 
 const HELP = `npm run chaos -- node [options]
@@ -22,8 +21,17 @@ exit codes: 0 all of that held; 1 otherwise; 64 wrong use
 `;
 const FAILOVERS = 200;
 
+const OPTIONS = {
+  failovers: { type: "string" },
+  backend: { type: "string" },
+  "p99-ms": { type: "string" },
+  json: { type: "boolean" },
+  help: { type: "boolean", short: "h" },
+} as const;
+
 export async function nodeCommand(args: readonly string[]): Promise<number> {
-  const values = parsed(args);
+  const { values, positionals } = parsedArgs(args, OPTIONS);
+  if (positionals.length > 0) throw new UsageError(`chaos node takes options only, not ${positionals[0]}`);
   if (values.help === true) {
     process.stdout.write(HELP);
     return 0;
@@ -44,23 +52,6 @@ export async function nodeCommand(args: readonly string[]): Promise<number> {
   const isSlow = runs.some(({ after }) => Math.max(after.node.p99_ms, after.controller.p99_ms) > limitMs);
   if (isSlow) console.error(`chaos node: slower than ${limitMs} ms`);
   return isSlow || runs.some(({ failed }) => failed.length > 0) ? 1 : 0;
-}
-
-function parsed(args: readonly string[]) {
-  try {
-    return parseArgs({
-      args: [...args],
-      options: {
-        failovers: { type: "string" },
-        backend: { type: "string" },
-        "p99-ms": { type: "string" },
-        json: { type: "boolean" },
-        help: { type: "boolean" },
-      },
-    }).values;
-  } catch (error) {
-    throw new UsageError((error as Error).message);
-  }
 }
 
 function backendsOf(name: string): readonly ("embedded" | "postgres")[] {

@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { OPERATOR_KEY, waitFor } from "../servers/index.ts";
 import { Stranger, withItem } from "./test-hostile.ts";
-import { SITES_START_MS, SPREAD_MS, TestSite } from "./test-sites.ts";
+import { keyOf, SITES_START_MS, SPREAD_MS, TestSite } from "./test-sites.ts";
 
 let hub: TestSite;
 let honest: Stranger;
@@ -13,7 +13,10 @@ let evil: Stranger;
 const known = 5;
 
 beforeAll(async () => {
-  hub = await TestSite.start({ id: "hub", children: ["honest", "evil", "forger", "forker", "unregistered"] });
+  hub = await TestSite.start({
+    id: "hub",
+    children: ["honest", "evil", "forger", "forker", "raw", "unregistered", "looping", "banned"],
+  });
   await waitFor("the hub to have a line", async () => (await hub.ownLine()) !== "", SPREAD_MS);
   honest = new Stranger("honest", hub.node);
   evil = new Stranger("evil", hub.node);
@@ -129,6 +132,52 @@ it("an event in another site's name is refused in one's own line too", async () 
   expect(await blamed("forger")).toEqual({ invalid: 1 });
 });
 
+describe("texts that a site has signed itself, in its own line", () => {
+  let raw: Stranger;
+
+  beforeAll(async () => {
+    raw = new Stranger("raw", hub.node);
+    expect((await raw.register("hub")).status).toBe(200);
+    raw.line.write({ eventType: "future:thing" });
+  });
+
+  it.each([
+    ["with a blank that canonical text does not have", (text: string) => text.replace('":', '": ')],
+    ["with a name twice", (text: string) => text.replace('"payload":{', '"payload":{"attempt":1,')],
+    ["with names in another order", (text: string) => text.replace(/^\{(.*?),(.*?),/, "{$2,$1,")],
+    ["with a number in another spelling", (text: string) => text.replace('"attempt":1', '"attempt":1.0')],
+    ["with a letter spelt as an escape", (text: string) => text.replace('"attempt"', String.raw`"\u0061ttempt"`)],
+    ["with a field that events do not have", (text: string) => text.replace(/\}$/, ',"zzz":1}')],
+    ["without a field", (text: string) => text.replace(/"entityId":"[^"]*",/, "")],
+    ["that are no JSON", () => "nonsense"],
+    ["that are nothing", () => ""],
+  ] as const)("%s are refused, and nothing is changed", async (_name, change) => {
+    const text = change(raw.line.text(1));
+    expect(text).not.toBe(raw.line.text(1));
+    const before = (await blamed("raw"))["invalid"] ?? 0;
+    const answer = await raw.call("/api/events/broadcast", { controller: "raw", pages: [raw.signedAnyway(text)] });
+    expect(answer).toMatchObject({ status: 400, body: { error: "EVENT_INVALID" } });
+    expect((await hub.heads()).has(raw.line.line)).toBe(false);
+    expect((await blamed("raw"))["invalid"]).toBe(before + 1);
+  });
+
+  it("of a type that nobody knows here are taken as they are", async () => {
+    expect(await raw.send(raw.signedAnyway(raw.line.text(1)))).toMatchObject([{ accepted: 1, duplicates: 0 }]);
+    expect(await hub.items(raw.line.line)).toEqual([raw.line.text(1)]);
+  });
+});
+
+it("who is not known, or shows another ring or another key for an id, is not registered", async () => {
+  const body = { controller: "honest", pages: [honest.line.page(8, 10)] };
+  const nobody = await hub.node.call("/api/events/broadcast", { body, key: "a-key-that-nobody-has" });
+  expect(nobody).toMatchObject({ status: 401, body: { error: "UNAUTHENTICATED" } });
+  const impostor = new Stranger("honest", hub.node);
+  expect(await impostor.register("hub")).toMatchObject({ status: 409, body: { error: "CONTROLLER_CONFLICT" } });
+  expect(await impostor.register("elsewhere"), "a proof for another site").toMatchObject({ status: 409 });
+  expect(await evil.registerAs("honest"), "the key is of another id").toMatchObject({ status: 403 });
+  expect((await hub.heads()).get(honest.line.line)?.size).toBe(8);
+});
+
 it("nobody acts for another site, and nobody sends lines that nobody has registered", async () => {
   const asHonest = await evil.call("/api/events/broadcast", { controller: "honest", pages: [honest.line.page(8, 10)] });
   expect([asHonest.status, asHonest.body["error"]]).toEqual([403, "PERMISSION_DENIED"]);
@@ -195,7 +244,8 @@ it("heads that are no notes, or not signed, are blamed on whoever shows them", a
   const note = honest.line.head(10);
   // The last letter before the end of the signature's line: the key is known, the signature is not valid.
   const spoilt = `${note.slice(0, -6)}${note.at(-6) === "A" ? "B" : "A"}${note.slice(-5)}`;
-  await evil.show("nonsense", spoilt);
+  const isTaken = async (): Promise<boolean> => (await evil.show("nonsense", spoilt)).status === 200;
+  await waitFor("the share of a site that has sent too much", isTaken);
   await waitFor("the heads to be judged", async () => (await counted("malformed")) + (await counted("invalid")) === 2);
   expect(await counted("malformed")).toBe(1);
 });
@@ -216,9 +266,57 @@ it("a site that signs two histories is proven to have done so: its line is froze
     return controllers.find(({ id }) => id === "forker")?.status;
   };
   await waitFor("the fork to be proven", async () => (await status()) === "forked", SPREAD_MS);
+  const isRaised = async (): Promise<boolean> =>
+    (await hub.node.view())?.alerts.some(({ name }) => name === "mesh_fork") === true;
+  await waitFor("its alert", isRaised, SPREAD_MS);
   forker.line.writeMany(2);
   expect(await forker.send(forker.line.page(6, 8))).toMatchObject([{ error: "not_wanted" }]);
   expect((await hub.heads()).get(forker.line.line)?.size).toBe(6);
   const { status: answered } = await hub.node.call("/api/events/verify", { key: OPERATOR_KEY });
   expect(answered).toBe(200);
 });
+
+it("a site that opens streams in a loop is refused with the time after which it may again", async () => {
+  const looping = new Stranger("looping", hub.node);
+  expect((await looping.register("hub")).status).toBe(200);
+  const over = new AbortController();
+  const opened: Response[] = [];
+  // Each costs a tenth of a second's share; the machine may be slow, so as many as it takes.
+  const isRefused = async (): Promise<boolean> => {
+    const answers = await Promise.all(Array.from({ length: 30 }, () => openStream("looping", over.signal)));
+    opened.push(...answers);
+    return answers.some(({ status }) => status === 429);
+  };
+  await waitFor("a stream to be refused", isRefused, SPREAD_MS);
+  const refused = opened.find(({ status }) => status === 429)!;
+  expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
+  expect((await refused.json()) as object).toMatchObject({ error: "RATE_LIMITED" });
+  over.abort();
+});
+
+it("the stream of a site that is evicted ends, and nothing more comes in through it, whosever line it is", async () => {
+  const banned = new Stranger("banned", hub.node);
+  expect((await banned.register("hub")).status).toBe(200);
+  const stream = await openStream("banned", AbortSignal.timeout(SPREAD_MS));
+  expect(stream.status).toBe(200);
+  const size = (await hub.heads()).get(honest.line.line)!.size;
+  const evicted = await hub.node.call("/v1/mesh/sites/banned/evict", { body: {}, key: OPERATOR_KEY });
+  expect(evicted.status).toBe(200);
+  const delivery = { controller: "banned", pages: [honest.line.page(size, size + 2)], heads: [] };
+  const sent = await banned.call("/api/events/broadcast", delivery);
+  expect([sent.status, sent.body["error"]]).toEqual([403, "PERMISSION_DENIED"]);
+  expect((await hub.heads()).get(honest.line.line)!.size).toBe(size);
+  expect((await stream.text()).trimEnd().split("\n").at(-1), "the last of the stream").toContain('"bye":true');
+  for (const path of ["heads", "sites", `pages?line=${honest.line.line}&after=0`]) {
+    const read = await hub.node.call(`/v1/mesh/${path}`, { key: keyOf("banned") });
+    expect([read.status, read.body["error"]], path).toEqual([403, "PERMISSION_DENIED"]);
+  }
+  const again = await banned.call("/v1/mesh/stream", { controller: "banned", heads: [] });
+  expect([again.status, again.body["error"]]).toEqual([403, "PERMISSION_DENIED"]);
+});
+
+function openStream(controller: string, signal: AbortSignal): Promise<Response> {
+  const headers = { "content-type": "application/json", "x-api-key": keyOf(controller) };
+  const body = JSON.stringify({ controller, heads: [] });
+  return fetch(`${hub.node.url}/v1/mesh/stream`, { method: "POST", headers, body, signal });
+}

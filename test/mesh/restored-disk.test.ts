@@ -24,6 +24,10 @@ async function isSigning(site: TestSite): Promise<boolean> {
   return shown?.status === "signing" && shown.gate.state === "open";
 }
 
+async function alertsOf({ node }: TestSite): Promise<readonly string[]> {
+  return ((await node.view())?.alerts ?? []).map(({ name }) => name);
+}
+
 async function resume(site: TestSite, body: object): Promise<{ status: number; body: unknown }> {
   return site.node.call("/v1/mesh/resume", { method: "POST", key: OPERATOR_KEY, body });
 }
@@ -110,6 +114,7 @@ describe.each([
       expect(shown.gate.why).toMatch(/^b has (another history|\d+ events) of a\./);
       expect([before?.size, (await peer().heads()).get(line)]).toEqual([expect.any(Number), before]);
       await expectTrusted(peer(), "a");
+      await waitFor("the alert", async () => (await alertsOf(restored())).includes("mesh_signing_held"), SPREAD_MS);
       const refused = await resume(restored(), {});
       expect([refused.status, JSON.stringify(refused.body)]).toEqual([400, expect.stringContaining("--new-line")]);
     },
@@ -126,6 +131,11 @@ describe.each([
       await waitFor("the next ring", async () => (await shownBy(restored())).own!.generation === 2, SPREAD_MS);
       const line = await restored().ownLine();
       expect(line).not.toBe(old);
+      await waitFor(
+        "the alert to end",
+        async () => !(await alertsOf(restored())).includes("mesh_signing_held"),
+        SPREAD_MS,
+      );
       await restored().submit(4);
       await waitFor(
         "the peer to have the new line",

@@ -2,7 +2,9 @@
 
 import { generateKeyPairSync } from "node:crypto";
 import type { Page, Ring } from "../../src/core/mesh/model.ts";
-import { ringKeyOf, toBase64 } from "../../src/core/mesh/proof/index.ts";
+import { bytesOfHash, leafHash } from "../../src/core/events/index.ts";
+import { eventHashOf } from "../../src/core/events/event.ts";
+import { ringKeyOf, toBase64, withheldHash } from "../../src/core/mesh/proof/index.ts";
 import { possessionText } from "../../src/core/mesh/registry/index.ts";
 import { TestSite as Line } from "../../src/core/mesh/test-site.ts";
 import { systemDigest } from "../../src/drivers/system/digest.ts";
@@ -50,12 +52,26 @@ export class Stranger {
     return new RealLine(ring, this.signer);
   }
 
-  async register(receiver: string): Promise<TenureAnswer> {
-    const [id, url] = [this.id, "http://127.0.0.1:9"];
+  register(receiver: string): Promise<TenureAnswer> {
+    return this.registerAs(this.id, receiver);
+  }
+
+  /** Under any id. */
+  async registerAs(id: string, receiver = "hub"): Promise<TenureAnswer> {
+    const url = "http://127.0.0.1:9";
     const signature = this.signer.sign(possessionText({ id, url, receiver }));
     const proof = { key: toBase64(this.signer.publicKey), signature: toBase64(signature) };
     const metadata = { line: this.line.line, ring: this.ring, proof };
     return this.call("/api/controllers/register", { id, url, name: id, metadata });
+  }
+
+  /** A first page of this one text, whatever it is, with a note that is valid for it. */
+  signedAnyway(text: string): Page {
+    const hash = eventHashOf(new TextEncoder().encode(text), systemDigest);
+    const root = Buffer.from(leafHash(bytesOfHash(hash), systemDigest)).toString("hex");
+    const { line } = this.line;
+    const withheld = { after: 0, hash: withheldHash([], systemDigest) };
+    return { line, after: 0, items: [text], checkpoint: this.line.sign({ line, size: 1, root, withheld }) };
   }
 
   call(path: string, body: object): Promise<TenureAnswer> {

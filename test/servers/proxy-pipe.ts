@@ -30,6 +30,7 @@ export class Pipe {
   readonly #rewrite: (bytes: Buffer) => Buffer;
   readonly #queue: Passage[] = [];
   #silent = false;
+  #isFull = false;
   #timer: NodeJS.Timeout | undefined;
 
   constructor(from: Socket, to: Socket, delay: () => number, rewrite: (bytes: Buffer) => Buffer) {
@@ -79,7 +80,13 @@ export class Pipe {
     if (passage.kind === "break") breakOff(this.#to);
     if (passage.kind !== "bytes" || this.#to.writableEnded) return;
     if (this.#to.write(this.#rewrite(passage.bytes))) return;
+    // What was held back passes at once, and may find it full many times.
+    if (this.#isFull) return;
+    this.#isFull = true;
     this.#from.pause();
-    this.#to.once("drain", () => this.#from.resume());
+    this.#to.once("drain", () => {
+      this.#isFull = false;
+      this.#from.resume();
+    });
   }
 }

@@ -67,6 +67,8 @@ export class TenureNode {
   readonly home: string;
   readonly configFile: string;
   readonly dataDir: string;
+  /** Where tests call it, if that is not what it announces. */
+  reachedAt: string | null = null;
   /** For `node` itself, from the next start on: planted mistakes. */
   nodeFlags: readonly string[] = [];
   /** `tenure server start`, from the next start on: a supervisor with a controller and, while it does not lead, a worker. */
@@ -95,7 +97,7 @@ export class TenureNode {
   }
 
   get url(): string {
-    return this.#config.api?.advertise ?? "";
+    return this.reachedAt ?? this.#config.api?.advertise ?? "";
   }
 
   get peerAddress(): string {

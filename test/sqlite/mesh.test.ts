@@ -289,6 +289,8 @@ test("receipts and checkpoints are found by the place in a line", async () => {
   expect(await views.checkpointAfter("b.1", 11)).toBeNull();
 });
 
+const SAVES = { from: "nothing", saves: false } as const;
+
 describe("a replay", () => {
   test("of the same arrivals is equal, whatever comes after it began, and leaves no file", async () => {
     const path = await newMeshPath();
@@ -297,7 +299,7 @@ describe("a replay", () => {
     await views.put(all.slice(0, 6));
     await views.mark("b.1", "forked");
     const { hash, rows } = await views.hash();
-    expect(await views.replay(batches(all))).toEqual({
+    expect(await views.replay(SAVES, batches(all))).toEqual({
       equal: true,
       events: 6,
       hash,
@@ -318,11 +320,11 @@ describe("a replay", () => {
     database.exec("DELETE FROM merged_rows WHERE kind = 'agent' AND id = 'w7'");
     database.close();
     const again = await openMesh(path);
-    expect(await again.replay(batches(all))).toMatchObject({ equal: false, rows: 5, rebuiltRows: 6 });
+    expect(await again.replay(SAVES, batches(all))).toMatchObject({ equal: false, rows: 5, rebuiltRows: 6 });
     const [first, ...others] = all;
     const other = await openMesh(await newMeshPath());
     await other.put([first!, ...others.slice(1)].map((one, at) => ({ ...one, arrival: at + 1 })));
-    expect(await other.replay(batches(all))).toMatchObject({ equal: false });
-    expect(await other.replay(batches(all.slice(0, 3)))).toMatchObject({ equal: false, events: 3 });
+    expect(await other.replay(SAVES, batches(all))).toMatchObject({ equal: false });
+    expect(await other.replay(SAVES, batches(all.slice(0, 3)))).toMatchObject({ equal: false, events: 3 });
   });
 });

@@ -137,7 +137,7 @@ describe.skipIf(noBrowser)("the page of sites", () => {
         .first()
         .click({ timeout: SPREAD_MS });
       await shown(page, "#event-proof .verified").toMatch(
-        /^Verified in this browser: its bytes have this hash, .* signed by west\/n1/,
+        /^Verified in this browser: its bytes have this hash, .* signed by west\/n1.* Ed25519 signature was verified in this browser too/,
       );
       await picture(page, "verified");
 

@@ -6,7 +6,7 @@ import { leafHash, MerkleFrontier } from "../../src/core/events/merkle.ts";
 import { inclusionProof } from "../../src/core/events/test-merkle.ts";
 import { systemDigest } from "../../src/drivers/system/digest.ts";
 import { type Evidence, proofOf, type ShownEvent } from "./event-proof.ts";
-import { sha256 } from "./sha256.ts";
+import { sha256 } from "../../src/core/events/sha256.ts";
 
 it("this page's SHA-256 is that of everybody, at every length around a block and for any bytes", () => {
   for (let length = 0; length < 200; length++) {

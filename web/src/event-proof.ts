@@ -1,12 +1,11 @@
 // "Verify this event", computed in the browser: from the event's bytes to its hash, from there along the proof to the root of its line's tree,
-// and that root in the checkpoint that the line's site has signed. Whoever serves the page can't make a wrong event pass, as long as the
-// checkpoint is genuine: its signature was checked by this site when it took the page, not here. Pure.
+// and that root in the checkpoint that the line's site has signed (note-signature.ts checks the signature). Pure.
 
 import { eventHashOf } from "../../src/core/events/event.ts";
 import { bytesOfHash, hexOf, isHash } from "../../src/core/events/hex.ts";
 import { leafHash } from "../../src/core/events/merkle.ts";
 import { verifyInclusion } from "../../src/core/events/merkle-proof.ts";
-import { sha256 } from "./sha256.ts";
+import { sha256 } from "../../src/core/events/sha256.ts";
 
 const digest = {
   sha256,

@@ -5,11 +5,10 @@ import { signal } from "@preact/signals";
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { EVENT_TYPES } from "../../src/core/events/names.ts";
 import { assertNever } from "../../src/contract/errors.ts";
-import type { Proof } from "./event-proof.ts";
 import { HeldTable } from "./held-table.tsx";
 import { SiteChoice } from "./mesh-jobs-view.tsx";
 import type { MeshEvent } from "./event-feed.ts";
-import { follow, verify } from "./mesh-events.ts";
+import { follow, type Verified, verify } from "./mesh-events.ts";
 import { reader } from "./nodes.ts";
 import { address, go, now } from "./page.ts";
 import { Columns, Failed, Link } from "./parts.tsx";
@@ -181,7 +180,7 @@ function Dot({ event, left, isOpen, open }: DotProps) {
 
 function toneOfEvent(type: string): Tone {
   const [, what = ""] = type.split(":");
-  if (["completed", "registered", "resumed", "approved"].includes(what)) return "good";
+  if (["completed", "registered", "resumed", "approved", "joined"].includes(what)) return "good";
   if (["failed", "offline", "forked", "evicted", "expired", "revoked"].includes(what)) return "bad";
   return ["assigned", "building", "cancelling"].includes(what) ? "busy" : "plain";
 }
@@ -230,7 +229,7 @@ function Rows({ events, open }: RowsProps) {
   );
 }
 
-type Checked = { readonly kind: "checking" } | { readonly kind: "failed"; readonly why: string } | Proof;
+type Checked = { readonly kind: "checking" } | { readonly kind: "failed"; readonly why: string } | Verified;
 
 /** An event that is opened is verified at once. */
 function Opened({ event, close }: { readonly event: MeshEvent; readonly close: () => void }) {
@@ -282,13 +281,15 @@ function ProofText({ checked }: { readonly checked: Checked }) {
     case "refuted":
       return <p class="failed">This is not what the site has signed: {checked.why}.</p>;
     case "proven": {
-      const { hasText, hashes, checkpoint } = checked;
+      const { hasText, hashes, checkpoint, signature } = checked;
       return (
         <p class="verified">
           Verified in this browser: {hasText ? "its bytes have this hash" : "its text did not leave its site; its hash"}
           , and {plural(hashes, "hash", "hashes")} lead from it to the root of the first {count(checkpoint.size)}{" "}
-          events, which is in the checkpoint signed by <span class="theirs">{checkpoint.signer}</span>. The signature
-          itself was checked by this site when it took the events.
+          events, which is in the checkpoint signed by <span class="theirs">{checkpoint.signer}</span>.{" "}
+          {signature.kind === "valid"
+            ? "Its Ed25519 signature was verified in this browser too, under the ring of keys that this site has for the line."
+            : `The signature was not checked in this browser: ${signature.why}. This site checked it when it took the events.`}
         </p>
       );
     }

@@ -5,6 +5,7 @@ import { effect, type ReadonlySignal, signal, untracked } from "@preact/signals"
 import { type EventFilter, meshEventsPath } from "./address.ts";
 import { EMPTY_FEED, type EventsAnswer, fed, type Feed, type MeshEvent } from "./event-feed.ts";
 import { type Evidence, checkpointIn, type Proof, proofOf } from "./event-proof.ts";
+import { checkSignature, type SignatureCheck } from "./note-signature.ts";
 import { readBody, readText, reader } from "./nodes.ts";
 import { address, isVisible } from "./page.ts";
 
@@ -53,14 +54,15 @@ async function poll(filter: EventFilter, feed: { value: Feed; peek(): Feed }, en
 }
 
 /** Asks this site for all that proves the event, and checks it here. */
-export async function verify(event: MeshEvent, ended: AbortSignal): Promise<Proof> {
+export async function verify(event: MeshEvent, ended: AbortSignal): Promise<Verified> {
   const { line, line_sequence: sequence } = event;
   const note = await readText(`/v1/mesh/checkpoint?line=${line}`, ended);
   const size = checkpointIn(note)?.size ?? 0;
   if (size < sequence) return { kind: "refuted", why: "the signed checkpoint is from before the event" };
-  const [pages, proof] = await Promise.all([
+  const [pages, proof, sites] = await Promise.all([
     readBody(`/v1/mesh/pages?line=${line}&after=${sequence - 1}`, ended),
     readBody(`/v1/events/proof?line=${line}&sequence=${sequence}&tree_size=${size}`, ended),
+    readBody("/v1/mesh/sites", ended),
   ]);
   const { page } = pages as { readonly page: { readonly after: number; readonly items: readonly unknown[] } | null };
   const evidence: Evidence = {
@@ -68,5 +70,25 @@ export async function verify(event: MeshEvent, ended: AbortSignal): Promise<Proo
     note,
     path: (proof as { readonly path: unknown }).path,
   };
-  return proofOf({ line, lineSequence: sequence, eventHash: event.event_hash }, evidence);
+  const proven = proofOf({ line, lineSequence: sequence, eventHash: event.event_hash }, evidence);
+  if (proven.kind === "refuted") return proven;
+  const signature = await checkSignature(note, ringOf(sites as RingsAnswer, line), globalThis.crypto?.subtle);
+  if (signature.kind === "invalid") return { kind: "refuted", why: `of the checkpoint ${signature.why}` };
+  return { ...proven, signature };
+}
+
+/** What is proven of an event, and whether the checkpoint's signature was. */
+export type Verified =
+  | Extract<Proof, { kind: "refuted" }>
+  | (Extract<Proof, { kind: "proven" }> & { readonly signature: Exclude<SignatureCheck, { kind: "invalid" }> });
+
+/** Of GET /v1/mesh/sites: the ring in force of each site's newest line. */
+interface RingsAnswer {
+  readonly own: { readonly line: string; readonly ring: unknown } | null;
+  readonly sites: readonly { readonly line: string | null; readonly ring: unknown }[];
+}
+
+function ringOf({ own, sites }: RingsAnswer, line: string): unknown {
+  if (own?.line === line) return own.ring;
+  return sites.find((site) => site.line === line)?.ring ?? null;
 }

@@ -9,9 +9,9 @@ import { read, reader, readLeader } from "./nodes.ts";
 import { now } from "./page.ts";
 import { Badge, Columns, Failed } from "./parts.tsx";
 import { ApiError } from "./request.ts";
-import { lagText, type Link, type Site, type SitesAnswer, sitesOf } from "./sites.ts";
+import { lagText, missingText, type Link, type Site, type SitesAnswer, sitesOf } from "./sites.ts";
 import { SitesGraph } from "./sites-graph.tsx";
-import { count, duration, type Tone } from "./words.ts";
+import { ago, count, duration, type Tone } from "./words.ts";
 
 /** Says how to switch it on; null: it is on, or nobody has answered yet. */
 const standalone = signal<string | null>(null);
@@ -75,7 +75,21 @@ function LinksTable({ sites }: { readonly sites: readonly Site[] }) {
   return (
     <div class="scroll">
       <table id="sites">
-        <Columns names={["Site", "Name", "Status", "Events here", "Link", "Round trip", "Lag", "Heard", "About"]} />
+        <Columns
+          names={[
+            "Site",
+            "Name",
+            "Status",
+            "Events here",
+            "Last event",
+            "Missing",
+            "Link",
+            "Round trip",
+            "Lag",
+            "Heard",
+            "About",
+          ]}
+        />
         <tbody>
           {sites.flatMap((site) =>
             site.links.length === 0
@@ -93,6 +107,7 @@ const TONES: Readonly<Record<string, Tone>> = {
   registered: "good",
   approved: "good",
   expired: "busy",
+  left: "plain",
   evicted: "bad",
   forked: "bad",
 };
@@ -116,6 +131,8 @@ function SiteRow({ site, link }: { readonly site: Site; readonly link: Link | nu
         <Badge tone={TONES[site.status] ?? "plain"} text={site.status} />
       </td>
       <td>{site.events === null ? "-" : count(site.events)}</td>
+      <td title="by that site's clock">{site.lastEventAtMs === null ? "-" : ago(site.lastEventAtMs, now.value)}</td>
+      <td>{missingText(site)}</td>
       <td>{link === null ? site.isOwn ? "-" : "none" : <LinkBadge link={link} />}</td>
       <td>{link === null || link.roundTripMs === null ? "-" : duration(link.roundTripMs)}</td>
       <td>{link === null || link.state !== "live" ? "-" : lagText(link)}</td>

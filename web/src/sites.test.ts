@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { drawingOf, lagText, type LinkAnswer, linkText, type SitesAnswer, sitesOf } from "./sites.ts";
+import { drawingOf, lagText, missingText, type LinkAnswer, linkText, type SitesAnswer, sitesOf } from "./sites.ts";
 
 const LINK: LinkAnswer = {
   controller: "b",
@@ -9,7 +9,9 @@ const LINK: LinkAnswer = {
   connected: true,
   roundTripMs: 12,
   lagEvents: 0,
+  lagMs: 0,
   missingEvents: 0,
+  missingMs: 0,
   heardMsAgo: 100,
   problem: null,
   blamed: {},
@@ -21,6 +23,9 @@ const site = (id: string, status = "registered", url = `http://${id}:1`) => ({
   url,
   status,
   line: `${id}.1`,
+  missingEvents: 0,
+  missingMs: 0,
+  lastEventAtMs: null,
 });
 
 function answer(links: readonly LinkAnswer[], sites = [site("b"), site("c")]): SitesAnswer {
@@ -91,4 +96,11 @@ it("nobody is drawn outside of the picture or upon another, however many there a
       }
     }),
   );
+});
+
+it("what is missing of a site is counted, or said not to be known here", () => {
+  expect(missingText({ isOwn: true, missing: null })).toBe("-");
+  expect(missingText({ isOwn: false, missing: null })).toBe("?");
+  expect(missingText({ isOwn: false, missing: { events: 0, ms: 0 } })).toBe("none known");
+  expect(missingText({ isOwn: false, missing: { events: 1_200, ms: 61_000 } })).toMatch(/^1,200 for 1/);
 });

@@ -18,6 +18,11 @@ interface SiteAnswer {
   readonly url: string;
   readonly status: string;
   readonly line: string | null;
+  /** Known on the leader alone. */
+  readonly missingEvents: number | null;
+  readonly missingMs: number | null;
+  /** By that site's clock. */
+  readonly lastEventAtMs: number | null;
 }
 
 export interface LinkAnswer {
@@ -28,7 +33,9 @@ export interface LinkAnswer {
   readonly connected: boolean;
   readonly roundTripMs: number | null;
   readonly lagEvents: number;
+  readonly lagMs: number;
   readonly missingEvents: number;
+  readonly missingMs: number;
   readonly heardMsAgo: number | null;
   readonly problem: string | null;
   readonly blamed: Readonly<Record<string, number>>;
@@ -43,6 +50,9 @@ export interface Site {
   readonly status: string;
   /** Of its newest line, that are here; null: none. */
   readonly events: number | null;
+  /** Of that line, that a linked site has and that are not here, and for how long that is known; null: not known on this node. */
+  readonly missing: { readonly events: number; readonly ms: number } | null;
+  readonly lastEventAtMs: number | null;
   readonly links: readonly Link[];
 }
 
@@ -69,6 +79,8 @@ export function sitesOf({ own, sites, links }: SitesAnswer, heads: readonly stri
     isOwn: false,
     status: site.status,
     events: site.line === null ? null : (sizes.get(site.line) ?? 0),
+    missing: site.missingEvents === null ? null : { events: site.missingEvents, ms: site.missingMs ?? 0 },
+    lastEventAtMs: site.lastEventAtMs,
     links: linksOf(site.id),
   }));
   const strangers = [...new Set(measured.map(nameOf))].filter((name) => !sites.some(({ id }) => id === name));
@@ -83,6 +95,8 @@ export function sitesOf({ own, sites, links }: SitesAnswer, heads: readonly stri
             isOwn: true,
             status: "own",
             events: sizes.get(own.line) ?? 0,
+            missing: { events: 0, ms: 0 },
+            lastEventAtMs: null,
             links: [],
           },
         ];
@@ -96,7 +110,17 @@ function nameOf({ controller, url }: LinkAnswer): string {
 }
 
 function strangerOf(id: string, links: readonly Link[]): Site {
-  return { id, name: "", url: null, isOwn: false, status: "not registered", events: null, links };
+  return {
+    id,
+    name: "",
+    url: null,
+    isOwn: false,
+    status: "not registered",
+    events: null,
+    missing: null,
+    lastEventAtMs: null,
+    links,
+  };
 }
 
 function stateOf({ connected, heardMsAgo }: LinkAnswer): LinkState {
@@ -127,6 +151,13 @@ export function linkText({ state, roundTripMs, lagEvents, missingEvents, heardMs
     default:
       throw state satisfies never;
   }
+}
+
+/** What is missing here of a site's line: "?" where only the leader knows. */
+export function missingText({ isOwn, missing }: Pick<Site, "isOwn" | "missing">): string {
+  if (isOwn) return "-";
+  if (missing === null) return "?";
+  return missing.events === 0 ? "none known" : `${count(missing.events)} for ${duration(missing.ms)}`;
 }
 
 export function lagText({ lagEvents, missingEvents }: Pick<Link, "lagEvents" | "missingEvents">): string {

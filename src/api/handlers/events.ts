@@ -2,7 +2,7 @@
 
 import { arrivalText, errorBody, EVENTS_PER_PAGE_MAX, eventText, toSnake } from "../../contract/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { ArrivalsVerified } from "../../ports/mesh/arrivals.ts";
+import type { Arrivals, ArrivalsVerified } from "../../ports/mesh/arrivals.ts";
 import type { EventsFilter, Verified } from "../../ports/events.ts";
 import type { MeshLines } from "../../ports/mesh/lines.ts";
 import { EVENTS_PAGE_BYTES_MAX } from "../limits.ts";
@@ -12,7 +12,6 @@ import type { Answer, Call, Handlers, JobsParts, Service, StreamAnswer } from ".
 import { standalone } from "./mesh-lines.ts";
 import { pause } from "../../loops/time.ts";
 import { beFresh } from "./reads.ts";
-import type { MeshState } from "../options.ts";
 import { Refusal, stopping } from "../refusal.ts";
 import type { Outlet } from "../streams/stream.ts";
 
@@ -38,7 +37,8 @@ export function eventHandlers(service: Service, parts: JobsParts, lines?: MeshLi
       // Before its turn: who waits for a leader takes none.
       await beFresh(service, query);
       const after = Number(params.sequence);
-      if (service.meshState !== undefined && query.line === undefined) return arrived(service.meshState, after, call);
+      const arrivals = query.line === undefined ? service.arrivals?.() : undefined;
+      if (arrivals !== undefined) return arrived(arrivals, after, call);
       const wanted = { filter: null, max: query.limit ?? EVENTS_PER_PAGE_MAX, bytesMax: EVENTS_PAGE_BYTES_MAX };
       return inTurn(async () => {
         const page = await events.read(after, wanted);
@@ -88,7 +88,7 @@ async function verification(
   }
   const poll = polls.open(null, gone, call);
   const ended = new AbortController();
-  const arrivals = call.query.line === undefined ? service.meshState?.arrivals : undefined;
+  const arrivals = call.query.line === undefined ? service.arrivals?.() : undefined;
   const verified: Promise<Verified | ArrivalsVerified> =
     arrivals?.verify(poll.signal) ?? events.verify(() => undefined, poll.signal);
   const verdict = verified
@@ -123,8 +123,8 @@ async function beat({ clock, limits }: Service, out: Outlet, ended: AbortSignal)
   while (await pause(clock, limits.heartbeatMs, ended));
 }
 
-/** Of a site that is distributed: own and foreign events in the order of their arrival, by arrival number. */
-async function arrived({ arrivals }: MeshState, after: number, call: Call<"eventsSince">): Promise<Answer> {
+/** Of a site that is distributed, or has been: own and foreign events in the order of their arrival, by arrival number. */
+async function arrived(arrivals: Arrivals, after: number, call: Call<"eventsSince">): Promise<Answer> {
   const { query, inTurn } = call;
   const wanted = { max: query.limit ?? EVENTS_PER_PAGE_MAX, bytesMax: EVENTS_PAGE_BYTES_MAX };
   return inTurn(async () => {

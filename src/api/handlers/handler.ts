@@ -67,6 +67,7 @@ export interface Service {
   readonly cluster: Cluster;
   readonly scopes: Scopes;
   readonly meshState?: ApiOptions["meshState"];
+  readonly arrivals?: ApiOptions["arrivals"];
   readonly nodeId: string;
   readonly clock: Clock;
   readonly nextTurn?: ApiOptions["nextTurn"];

@@ -6,7 +6,7 @@ import type { Caller } from "../traffic/callers.ts";
 import { Refusal } from "../refusal.ts";
 
 /** Null: any. */
-function siteOf({ how, name, role }: Caller): string | null {
+export function siteOf({ how, name, role }: Caller): string | null {
   if (role !== "controller") return null;
   return how === "certificate" ? (parseSpiffeId(name)?.name ?? "") : name;
 }

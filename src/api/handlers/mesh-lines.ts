@@ -31,8 +31,7 @@ export function meshLinesHandlers(lines: MeshLines | undefined, links: MeshLinks
       const body = await inTurn(() => lines.checkpoint(line));
       return { body, contentType: "text/plain; charset=utf-8" };
     },
-    meshHeads: ({ inTurn }) =>
-      inTurn(async () => ({ body: { heads: await Promise.all(lines.lines().map((line) => lines.checkpoint(line))) } })),
+    meshHeads: ({ inTurn }) => inTurn(async () => ({ body: { heads: await headsOf(lines) } })),
     meshPages: ({ query, inTurn }) =>
       inTurn(async () => {
         const page = await lines.page(query.line, query.after);
@@ -53,13 +52,32 @@ export function meshLinesHandlers(lines: MeshLines | undefined, links: MeshLinks
           status: status.kind,
           why,
           gate,
+          left_at: lines.leftAt(),
           own,
-          sites: lines.sites(),
+          sites: sitesShown(lines, links),
           links: shown(links),
         },
       };
     },
   };
+}
+
+/** Each with what is missing here of its line, and how long ago it was heard itself: null where no link says it. */
+function sitesShown(lines: MeshLines, links: MeshLinks | undefined): object {
+  const lacking = links?.lacking() ?? null;
+  const views = links?.views() ?? [];
+  return lines.sites().map((site) => {
+    const heard = views.flatMap(({ controller, heardMsAgo }) =>
+      controller === site.id && heardMsAgo !== null ? [heardMsAgo] : [],
+    );
+    const missing = site.line === null ? undefined : lacking?.get(site.line);
+    return {
+      ...(toSnake(site) as object),
+      missing_events: lacking === null ? null : (missing?.events ?? 0),
+      missing_ms: lacking === null ? null : Math.round(missing?.ms ?? 0),
+      heard_ms_ago: heard.length === 0 ? null : Math.min(...heard),
+    };
+  });
 }
 
 function shown(links: MeshLinks | undefined): object {
@@ -79,4 +97,18 @@ export function standalone(): TenureError {
   const why =
     'This site is standalone: it shows no line to other sites. Set mode = "distributed" under [mesh] in its configuration, or start it with --mode distributed.';
   return new TenureError("MESH_DISABLED", why);
+}
+
+/** Without lines whose note nobody can sign now (an earlier generation whose keys are lost); where that leaves none, why. */
+async function headsOf(lines: MeshLines): Promise<readonly string[]> {
+  const made = await Promise.allSettled(lines.lines().map((line) => lines.checkpoint(line)));
+  const heads = made.flatMap((one) => (one.status === "fulfilled" ? [one.value] : []));
+  for (const one of made) {
+    if (one.status === "rejected" && (heads.length === 0 || !isUnavailable(one.reason))) throw one.reason;
+  }
+  return heads;
+}
+
+function isUnavailable(error: unknown): boolean {
+  return TenureError.is(error) && error.code === "BACKEND_UNAVAILABLE";
 }

@@ -2,52 +2,69 @@
 // refused as a whole where that page is.
 
 import type { LINKS_ROUTES } from "../../contract/index.ts";
+import { DELIVERY_BYTES_MAX } from "../../contract/mesh/limits.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import type { MeshLinks, ReceivedDelivery, ServedStream } from "../../ports/mesh/links.ts";
+import type { MeshLinks, OpenAnswer, ReceivedDelivery, ServedStream } from "../../ports/mesh/links.ts";
 import type { PageOutcome } from "../../ports/mesh/sites.ts";
 import { Refusal } from "../refusal.ts";
 import type { Outlet } from "../streams/stream.ts";
-import type { Answer, Call, Handlers, Service } from "./handler.ts";
-import { requireSite } from "./mesh-caller.ts";
+import type { Caller } from "../traffic/callers.ts";
+import type { Answer, Call, Handlers, Service, StreamAnswer } from "./handler.ts";
+import { requireSite, siteOf } from "./mesh-caller.ts";
 
 type Ids = keyof typeof LINKS_ROUTES;
 
 /** `links`: undefined where this site is standalone. */
 export function meshLinksHandlers(service: Service, links: MeshLinks | undefined): Pick<Handlers, Ids> {
   return {
-    meshStream: ({ body, caller, takeStream }) => {
-      const served = known(service, links);
-      requireSite(caller, body.controller);
-      const release = takeStream();
-      let stream: ServedStream;
-      try {
-        stream = served.open(body.controller, body.heads);
-      } catch (error) {
-        release();
-        throw error;
-      }
-      const close = (): void => {
-        stream.close();
-        release();
-      };
-      return {
-        contentType: "application/x-ndjson; charset=utf-8",
-        headers: { "x-accel-buffering": "no" },
-        abandoned: close,
-        stream: (out) => write(stream, out).finally(close),
-      };
-    },
+    meshStream: (call) => stream(known(service, links), call),
     broadcast: (call) => broadcast(known(service, links), call),
   };
 }
 
+function stream(links: MeshLinks, { body, caller, header, takeStream }: Call<"meshStream">): StreamAnswer {
+  requireSite(caller, body.controller);
+  const release = takeStream();
+  let opened: OpenAnswer;
+  try {
+    opened = links.open(body.controller, body.heads, bytesOf(header));
+    if (opened.kind === "limited") throw limited(body.controller, opened.retryAfterMs);
+  } catch (error) {
+    release();
+    throw error;
+  }
+  const served = opened.stream;
+  const close = (): void => {
+    served.close();
+    release();
+  };
+  return {
+    contentType: "application/x-ndjson; charset=utf-8",
+    headers: { "x-accel-buffering": "no" },
+    abandoned: close,
+    stream: (out) => write(served, out).finally(close),
+  };
+}
+
+/** Of the request. One that does not say its length counts as the longest. */
+function bytesOf(header: Call<"broadcast">["header"]): number {
+  const length = header("content-length");
+  return length === undefined ? DELIVERY_BYTES_MAX : Number(length);
+}
+
+function limited(controller: string, retryAfterMs: number): Refusal {
+  const retryAfterS = Math.ceil(retryAfterMs / 1_000);
+  const text = `${controller} sends more than a site may. Nothing was taken; send it again in ${retryAfterS} s.`;
+  return new Refusal("RATE_LIMITED", text, {}, retryAfterS);
+}
+
 /** The next message is made when the last one has found room. */
-async function write(stream: ServedStream, out: Outlet): Promise<void> {
-  const onAbort = (): void => stream.close();
+async function write(served: ServedStream, out: Outlet): Promise<void> {
+  const onAbort = (): void => served.close();
   out.signal.addEventListener("abort", onAbort, { once: true });
   if (out.signal.aborted) onAbort();
   try {
-    for (let message = await stream.next(); message !== null; message = await stream.next()) {
+    for (let message = await served.next(); message !== null; message = await served.next()) {
       await out.write(`${JSON.stringify(message)}\n`);
     }
   } finally {
@@ -59,17 +76,21 @@ async function broadcast(links: MeshLinks, { body, caller, header }: Call<"broad
   if (!("controller" in body)) return hinted(links, body);
   requireSite(caller, body.controller);
   const delivery: ReceivedDelivery = body;
-  const bytes = Number(header("content-length") ?? 0);
-  const answer = await links.deliver(delivery, bytes);
-  if (answer.kind === "limited") {
-    const retryAfterS = Math.ceil(answer.retryAfterMs / 1_000);
-    const text = `${body.controller} sends more than a site may. Nothing was taken; send it again in ${retryAfterS} s.`;
-    throw new Refusal("RATE_LIMITED", text, {}, retryAfterS);
-  }
+  const answer = await links.deliver(delivery, bytesOf(header));
+  if (answer.kind === "limited") throw limited(body.controller, answer.retryAfterMs);
   const [only, ...others] = answer.body.pages;
   const hasMore = [body.heads, body.graft, body.prune].some((part) => part !== undefined);
   if (only !== undefined && others.length === 0 && !hasMore) refuse(only);
   return { body: answer.body };
+}
+
+/** Before the body is read: whoever floods must not cost the reading of it. Throws PERMISSION_DENIED, RATE_LIMITED. */
+export function refuseSite(links: MeshLinks | undefined, caller: Caller, isDelivery: boolean): void {
+  const site = siteOf(caller);
+  if (site === null || links === undefined) return;
+  if (links.isEvicted(site)) throw new Refusal("PERMISSION_DENIED", `${site} was evicted.`);
+  const owedMs = isDelivery ? links.owedMs(site) : 0;
+  if (owedMs > 0) throw limited(site, owedMs);
 }
 
 /** Of a request that has one page and nothing else. */

@@ -35,7 +35,8 @@ export function meshStateHandlers(service: Service): Pick<Handlers, Ids> {
     meshState: async () => {
       const { views, arrivals, replay } = joined(service);
       const { hash, through, rows, missing } = await views.hash();
-      return { body: { arrival: arrivals.last, through, hash, rows, missing, replay: toSnake(replay.last()) } };
+      const merged = { arrival: arrivals.last, through, hash, rows, missing, saved_through: views.savedThrough };
+      return { body: { ...merged, replay: toSnake(replay.last()) } };
     },
     meshReplay: async () => ({ body: toSnake(await joined(service).replay.run()) as object }),
     meshEvents: async ({ query }) => {

@@ -6,7 +6,7 @@
 //
 // Invariants:
 // - Nothing that the server says is believed: its rings count because the name of their line is their hash, its events because the ring in
-//   force has signed their tree. A ring whose hash was given must be the first or the last one of one of the lines.
+//   force has signed their tree. A ring whose hash was given must be the first one of one of the lines, or have signed the head of one.
 // - A next generation counts where a key of the last ring of the generation before signs it, or where its first ring was given.
 // - Memory: two pages, and the state of one line.
 
@@ -50,7 +50,7 @@ export interface AuditedLine {
 export interface Pin {
   /** Of the first or the last ring of one of the site's lines; null: none is known. */
   readonly ringHash: string | null;
-  /** Public key in base64, of the ring in force. */
+  /** Public key in base64, of the node that is asked: it has signed the head. */
   readonly publicKey: string | null;
 }
 
@@ -98,16 +98,19 @@ export async function audit(options: Audit, pin: Pin): Promise<Proven> {
   const lines: ProvenLine[] = [];
   const hashes: string[] = [];
   let state: LineState | null = null;
+  let signedBy: Proved["signedBy"] | null = null;
   for (const one of shown) {
     const ring = shownRing(one, digest);
     const opened: Opened = await open(options, state, ring, pin);
-    const through: Through = await toHead(options, await pull(options, opened));
+    const through: Proved = await toHead(options, await pull(options, opened));
     lines.push(provenLine(opened.state, through, digest));
     state = through.state;
-    hashes.push(ringHashOf(ring, digest), ringHashOf(state.ring, digest));
+    signedBy = through.signedBy;
+    // Public keys are public: a ring that a history names counts only where it has signed that history.
+    hashes.push(ringHashOf(ring, digest), ringHashOf(signedBy.ring, digest));
   }
-  if (state === null) throw new AuditFailed("the site", null, "it shows no line");
-  comparePin(pin, hashes, state);
+  if (state === null || signedBy === null) throw new AuditFailed("the site", null, "it shows no line");
+  comparePin(pin, hashes, state, signedBy.key);
   const isPinned = pin.ringHash !== null || pin.publicKey !== null;
   return { controller: controllerOf(state.line), lines, ringHash: ringHashOf(state.ring, digest), isPinned };
 }
@@ -168,6 +171,11 @@ interface Through {
   readonly state: LineState;
   readonly withheld: number;
   readonly ringChanges: number;
+}
+
+interface Proved extends Through {
+  /** The head: under which ring, and with which of its keys. */
+  readonly signedBy: { readonly ring: Ring; readonly key: string };
 }
 
 /** All pages, from the state on; the next one is asked for while one is checked. */
@@ -246,7 +254,7 @@ function firstChanged(page: Page, digest: ProofTools["digest"]): number {
 }
 
 /** As far as the signed head goes, at least: what the site has signed and does not send is missing. */
-async function toHead(options: Audit, pulled: Through): Promise<Through> {
+async function toHead(options: Audit, pulled: Through): Promise<Proved> {
   const { site } = options;
   const { line } = pulled.state;
   const note = await site.head(line);
@@ -266,11 +274,13 @@ async function toHead(options: Audit, pulled: Through): Promise<Through> {
     );
   }
   // Of an earlier ring, where the line has changed it since.
-  const rings = [state.ring, pulled.state.ring];
-  const signed = rings.map((ring) => checkNote(note, ring, options)).find(({ kind }) => kind === "signed");
-  if (signed === undefined) throw new AuditFailed(line, null, "its head is not signed by a key of the ring in force");
+  const signedBy = [state.ring, pulled.state.ring].flatMap((ring) => {
+    const signed = checkNote(note, ring, options);
+    return signed.kind === "signed" ? [{ ring, key: keyIn(ring, signed.node)! }] : [];
+  })[0];
+  if (signedBy === undefined) throw new AuditFailed(line, null, "its head is not signed by a key of the ring in force");
   await compareHead(options, state, checkpoint);
-  return through;
+  return { ...through, signedBy };
 }
 
 function added(one: Through, more: Through): Through {
@@ -288,13 +298,14 @@ async function compareHead({ site, digest }: Audit, state: LineState, { line, si
   throw new AuditFailed(line, null, `its head of ${size} events is not of the history that it sends`);
 }
 
-function comparePin({ ringHash, publicKey }: Pin, hashes: readonly string[], { line, ring }: LineState): void {
+function comparePin({ ringHash, publicKey }: Pin, hashes: readonly string[], { line }: LineState, key: string): void {
   if (ringHash !== null && !hashes.includes(ringHash)) {
     const why = `its ring is ${hashes.at(-1)}, and not ${ringHash}: it is another site, or a generation that this one does not continue`;
     throw new AuditFailed(line, null, why);
   }
-  if (publicKey === null || ring.keys.some(({ key }) => key === publicKey)) return;
-  throw new AuditFailed(line, null, `the key ${publicKey} is not in its ring`);
+  if (publicKey === null || publicKey === key) return;
+  const why = `its head is signed by the key ${key}, and not by ${publicKey}. Ask the node whose key that is, or give the hash of the ring with --ring`;
+  throw new AuditFailed(line, null, why);
 }
 
 function provenLine(

@@ -1,5 +1,7 @@
 // `tenure mesh`: a site among other sites, and what an operator does there.
 
+import { once } from "node:events";
+import { setTimeout } from "node:timers/promises";
 import type { Caller } from "../../client/caller.ts";
 import { assertNever, TenureError } from "../../contract/errors.ts";
 import { readNote, toBase64 } from "../../core/mesh/proof/index.ts";
@@ -7,6 +9,7 @@ import { readMeshKey } from "../../drivers/pki/index.ts";
 import { systemDigest } from "../../drivers/system/digest.ts";
 import { signerOf, verifyEd25519 } from "../../drivers/system/signatures.ts";
 import type { GateView, OwnLineView, SiteView } from "../../ports/mesh/lines.ts";
+import type { LinkView } from "../../ports/mesh/links.ts";
 import { callerOf, readConnection } from "../connection/connection.ts";
 import { CONNECTION_KINDS } from "../kit/connection-help.ts";
 import { kindsOf, verbsOf } from "../kit/description.ts";
@@ -15,9 +18,12 @@ import { json, withLongOutput } from "../kit/output.ts";
 import { printed, stdoutPaint } from "../kit/print.ts";
 import { untilSignal } from "../kit/until-signal.ts";
 import { chosen } from "../kit/words.ts";
-import { MESH_CALL_MS, MESH_RETRIES_MAX, MESH_VERIFY_MS } from "../limits.ts";
+import { MESH_CALL_MS, MESH_LOG_NEWEST_MAX, MESH_RETRIES_MAX, MESH_VERIFY_MS, SEQUENCE_MAX } from "../limits.ts";
+import { toSnake } from "../../contract/index.ts";
+import { wholeNumber } from "../job/spec-flags.ts";
 import { audit, AuditFailed, type AuditedSite, type Pin, type Proven } from "./audit.ts";
 import { MESH } from "./help.ts";
+import { type LogOutput, type LogStep, showLog } from "./log.ts";
 import { gateObject, operate, type OperatorStep } from "./operator.ts";
 import { keyText, provenText, sitesTable, statusText } from "./view.ts";
 
@@ -33,6 +39,7 @@ export type MeshStep =
   | { readonly verb: "key"; readonly file: string | null }
   | { readonly verb: "sites" }
   | { readonly verb: "status" }
+  | LogStep
   | OperatorStep
   | { readonly verb: "verify" }
   | { readonly verb: "audit"; readonly url: string | null; readonly pin: Pin };
@@ -43,11 +50,21 @@ export interface MeshSites {
   readonly status: string;
   readonly why: string | null;
   readonly gate: GateView;
+  readonly leftAt: number | null;
   readonly own: OwnLineView | null;
-  readonly sites: readonly SiteView[];
+  readonly sites: readonly ShownSite[];
+  readonly links: readonly LinkView[];
 }
 
-type MeshFlags = Partial<Record<"ring" | "public-key" | "key-file" | "new-line", string>>;
+/** The last three are known on the leader alone. */
+export interface ShownSite extends SiteView {
+  readonly missingEvents: number | null;
+  readonly missingMs: number | null;
+  readonly heardMsAgo: number | null;
+}
+
+type LogFlag = "site" | "type" | "entity" | "after" | "limit" | "follow";
+type MeshFlags = Partial<Record<"ring" | "public-key" | "key-file" | "new-line" | LogFlag, string>>;
 
 export async function mesh(args: readonly string[]): Promise<number> {
   const { values, words, rest } = parseFlags(withLongOutput(args), KINDS);
@@ -64,6 +81,10 @@ export async function mesh(args: readonly string[]): Promise<number> {
   try {
     const caller = callerOf(connection);
     if (step.verb === "audit") return await runAudit(caller, step.pin, isJson, end.signal);
+    if (step.verb === "log") {
+      await showLog(caller, step, logOutput(isJson, end.signal), end.signal);
+      return 0;
+    }
     if (isOperators(step)) return await operate(caller, step, isJson, end.signal);
     if (step.verb === "verify") return await runVerify(caller, connection.urls[0]!, isJson, end.signal);
     const sites = await sitesOf(caller, end.signal);
@@ -106,6 +127,8 @@ export function readStep(words: readonly string[], values: MeshFlags): MeshStep 
       return { verb, site: word === undefined ? null : siteOf(verb, word) };
     case "resume":
       return { verb, isNewLine: values["new-line"] !== undefined };
+    case "log":
+      return logStep(values);
     default:
       return { verb };
   }
@@ -117,6 +140,12 @@ const OWNERS = {
   "public-key": ["audit"],
   "key-file": ["key"],
   "new-line": ["resume"],
+  site: ["log"],
+  type: ["log"],
+  entity: ["log"],
+  after: ["log"],
+  limit: ["log"],
+  follow: ["log"],
 } as const satisfies Record<keyof MeshFlags, readonly string[]>;
 
 /** What may follow a verb. */
@@ -134,7 +163,36 @@ function siteOf(verb: string, word: string | undefined): string {
 }
 
 function isOperators(step: MeshStep): step is OperatorStep {
-  return ["approve", "evict", "resume", "evidence"].includes(step.verb);
+  return ["approve", "evict", "resume", "leave", "join", "evidence"].includes(step.verb);
+}
+
+function logStep({ site, type, entity, after, limit, follow }: MeshFlags): LogStep {
+  if (site !== undefined && !SITE.test(site)) {
+    throw new UsageError(`--site takes the controller id of a site: a-z, 0-9 and -, not ${JSON.stringify(site)}`);
+  }
+  // Of the newest no more can be asked for at once.
+  const limitMax = after === undefined && follow === undefined ? MESH_LOG_NEWEST_MAX : SEQUENCE_MAX;
+  return {
+    verb: "log",
+    site: site ?? null,
+    type: type ?? null,
+    entity: entity ?? null,
+    after: after === undefined ? null : wholeNumber("--after", after, 0, SEQUENCE_MAX),
+    limit: limit === undefined ? null : wholeNumber("--limit", limit, 1, limitMax),
+    isFollowed: follow !== undefined,
+  };
+}
+
+/** A reader that is slower than the log must not let it pile up here. */
+function logOutput(isJson: boolean, signal: AbortSignal): LogOutput {
+  return {
+    isJson,
+    write: async (text) => {
+      if (!process.stdout.write(text)) await once(process.stdout, "drain", { signal });
+    },
+    warn: (text) => void process.stderr.write(`tenure: ${text}\n`),
+    pause: (ms) => setTimeout(ms, undefined, { signal }),
+  };
 }
 
 function pinOf({ ring, "public-key": publicKey }: MeshFlags): Pin {
@@ -198,7 +256,7 @@ function auditedSite(caller: Caller, signal: AbortSignal): AuditedSite {
       } catch (error) {
         const isBusy = TenureError.is(error) && (error.code === "OVERLOADED" || error.code === "BACKEND_UNAVAILABLE");
         if (!isBusy || tries >= MESH_RETRIES_MAX) throw error;
-        await new Promise((resume) => setTimeout(resume, tries * 100));
+        await setTimeout(tries * 100);
       }
     }
   };
@@ -224,7 +282,7 @@ function keyObject({ nodeKey, own }: MeshSites) {
   return { public_key: nodeKey, ring: own?.ringHash ?? null, line: own?.line ?? null };
 }
 
-function sitesObject({ nodeKey, status, why, gate, own, sites }: MeshSites) {
+function sitesObject({ nodeKey, status, why, gate, leftAt, own, sites, links }: MeshSites) {
   const shown = own && {
     id: own.controller,
     name: own.name,
@@ -236,7 +294,17 @@ function sitesObject({ nodeKey, status, why, gate, own, sites }: MeshSites) {
     ring: own.ringHash,
     keys: own.ring.keys,
   };
-  return { public_key: nodeKey, status, why, gate: gateObject(gate), own: shown, sites };
+  const gated = gateObject(gate);
+  return {
+    public_key: nodeKey,
+    status,
+    why,
+    gate: gated,
+    left_at: leftAt,
+    own: shown,
+    sites: toSnake(sites),
+    links: toSnake(links),
+  };
 }
 
 function provenObject({ controller, lines, ringHash, isPinned }: Proven) {

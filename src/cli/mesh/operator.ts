@@ -2,6 +2,8 @@
 
 import type { Caller } from "../../client/caller.ts";
 import { assertNever } from "../../contract/errors.ts";
+import { toSnake } from "../../contract/index.ts";
+import type { DepartureView } from "../../ports/mesh/links.ts";
 import type { ForkView, GateView } from "../../ports/mesh/lines.ts";
 import { json, printable, table } from "../kit/output.ts";
 import { printed, stdoutPaint } from "../kit/print.ts";
@@ -11,6 +13,8 @@ export type OperatorStep =
   | { readonly verb: "approve"; readonly site: string; readonly ring: string | null }
   | { readonly verb: "evict"; readonly site: string }
   | { readonly verb: "resume"; readonly isNewLine: boolean }
+  | { readonly verb: "leave" }
+  | { readonly verb: "join" }
   | { readonly verb: "evidence"; readonly site: string | null };
 
 interface SiteShown {
@@ -48,6 +52,11 @@ export async function operate(
         : "This site's line is given out.\n";
       return printed(isJson ? json(gateObject(gate)) : text);
     }
+    case "leave":
+    case "join": {
+      const departure = await post<DepartureView>(`/v1/mesh/${step.verb}`, {});
+      return printed(isJson ? json(toSnake(departure)) : departureText(departure));
+    }
     case "evidence": {
       const path = `/v1/mesh/evidence${step.site === null ? "" : `?site=${step.site}`}`;
       const { forks } = await caller.readJson<{ forks: readonly ForkView[] }>(path, options);
@@ -60,6 +69,24 @@ export async function operate(
 
 export function gateObject({ state, sinceMs, missing, why }: GateView) {
   return { state, since_ms: sinceMs, missing, why };
+}
+
+function departureText({ controller, leftAt, confirmed, unconfirmed }: DepartureView): string {
+  const site = printable(controller);
+  if (leftAt === null) return `${site} takes part in its mesh.\n`;
+  const lines = [
+    `${site} has left its mesh, at event ${leftAt} of its line. Every link has ended.`,
+    confirmed.length === 0
+      ? "No other site has confirmed that it knows."
+      : `Known at: ${confirmed.map(printable).join(", ")}.`,
+    ...(unconfirmed.length === 0
+      ? []
+      : [
+          `Not confirmed by: ${unconfirmed.map(printable).join(", ")}. Where none of the sites above passes it on to them: tenure mesh evict ${site}, there.`,
+        ]),
+    'Set mode = "standalone" under [mesh], without parent_urls and api_key_file, on every node, and restart them one after the other. To come back: mode = "distributed", and tenure mesh join.',
+  ];
+  return `${lines.join("\n")}\n`;
 }
 
 /** Of a signed note. */

@@ -3,7 +3,8 @@
 import type { Paint } from "../kit/colour.ts";
 import { columns, duration, isoTime, printable, table } from "../kit/output.ts";
 import type { Proven } from "./audit.ts";
-import type { MeshSites } from "./command.ts";
+import type { LinkView } from "../../ports/mesh/links.ts";
+import type { MeshSites, ShownSite } from "./command.ts";
 
 export function keyText({ nodeKey, own }: MeshSites): string {
   const rows = [["public key", nodeKey]];
@@ -12,11 +13,12 @@ export function keyText({ nodeKey, own }: MeshSites): string {
   return columns(rows.map((row) => row.map(printable)));
 }
 
-export function statusText({ nodeKey, status, why, gate, own }: MeshSites): string {
+export function statusText({ nodeKey, status, why, gate, leftAt, own, sites, links }: MeshSites): string {
   const rows = [
     ["this node", why === null ? status : `${status}: ${why}`],
     ["public key", nodeKey],
   ];
+  if (leftAt !== null) rows.push(["left", `its mesh, at event ${leftAt}: tenure mesh join takes it back`]);
   if (gate.state === "behind") rows.push(["to go on", "tenure mesh resume --new-line"]);
   if (gate.state === "comparing")
     rows.push(["not compared", `${gate.missing.join(", ")}, since ${isoTime(gate.sinceMs)}`]);
@@ -29,14 +31,70 @@ export function statusText({ nodeKey, status, why, gate, own }: MeshSites): stri
       ...own.ring.keys.map(({ node, key }) => [`  ${node}`, key]),
     );
   }
+  rows.push(
+    ...sites.map((site) => [`of ${site.id}`, siteText(site)]),
+    ...links.filter(({ url, connected }) => url !== null || connected).map((link) => ["link", linkText(link)]),
+  );
   return columns(rows.map((row) => row.map(printable)));
 }
 
 export function sitesTable({ own, status, sites }: MeshSites, paint: Paint): string {
-  const first = own === null ? [] : [[own.controller, own.name, own.urls[0] ?? "", `own, ${status}`, own.line]];
-  const others = sites.map(({ id, name, url, status: known, line }) => [id, name, url, known, line ?? "-"]);
+  const first =
+    own === null
+      ? []
+      : [[own.controller, own.name, own.urls[0] ?? "", `own, ${status}`, `${own.size}`, "-", "-", own.line]];
+  const others = sites.map(({ id, name, url, status: known, line, size, missingEvents, heardMsAgo }) => [
+    id,
+    name,
+    url,
+    known,
+    `${size}`,
+    missingEvents === null ? "?" : `${missingEvents}`,
+    heardMsAgo === null ? "-" : `${duration(heardMsAgo)} ago`,
+    line ?? "-",
+  ]);
   const rows = [...first, ...others].map((row) => row.map(printable));
-  return table(["ID", "NAME", "URL", "STATUS", "LINE"], rows, paint);
+  return table(["ID", "NAME", "URL", "STATUS", "EVENTS", "MISSING", "HEARD", "LINE"], rows, paint);
+}
+
+/** What is here of a site, what is known to be elsewhere, and how old that is. */
+function siteText({ status, size, missingEvents, missingMs, heardMsAgo, lastEventAtMs }: ShownSite): string {
+  const missing =
+    missingEvents === null
+      ? "what is missing is known on the leader"
+      : missingEvents === 0
+        ? "none known to be missing"
+        : `${missingEvents} missing for ${duration(missingMs ?? 0)}`;
+  const last = lastEventAtMs === null ? "" : `, the last of ${isoTime(lastEventAtMs)} by its clock`;
+  const heard = heardMsAgo === null ? "no link to it here" : `heard ${duration(heardMsAgo)} ago`;
+  return `${status}, ${size} events here${last}, ${missing}, ${heard}`;
+}
+
+function linkText({
+  controller,
+  url,
+  connected,
+  downMs,
+  lagEvents,
+  lagMs,
+  missingEvents,
+  missingMs,
+  skewMs,
+  roundTripMs,
+  problem,
+}: LinkView): string {
+  const who = `${url === null ? "from" : "to"} ${controller ?? "?"}${url === null ? "" : ` (${url})`}`;
+  if (!connected)
+    return `${who}: down${downMs === null ? "" : ` for ${duration(downMs)}`}${problem === null ? "" : `: ${problem}`}`;
+  const late = [
+    lagEvents === 0 ? "" : `${lagEvents} to send, for ${duration(lagMs)}`,
+    missingEvents === 0 ? "" : `${missingEvents} to get, for ${duration(missingMs)}`,
+  ].filter((text) => text !== "");
+  const measured = [
+    roundTripMs === null ? "" : `round trip ${duration(roundTripMs)}`,
+    skewMs === null ? "" : `its clock ${skewMs >= 0 ? "+" : ""}${skewMs} ms`,
+  ].filter((text) => text !== "");
+  return [`${who}: ${late.length === 0 ? "in step" : late.join(", ")}`, ...measured].join(", ");
 }
 
 export function provenText({ controller, lines, ringHash, isPinned }: Proven, ms: number): string {

@@ -3,7 +3,7 @@
 
 import { Worker } from "node:worker_threads";
 import type { Mutant } from "../../sim/mutants/patch.ts";
-import { SAME_SIGNAL_MS } from "../limits.ts";
+import { SAME_SIGNAL_MS, SIM_YOUNG_MB_MAX } from "../limits.ts";
 import type { Results, SeedJob, Subject } from "./simulators.ts";
 
 const SIGNAL_EXITS = { SIGINT: 130, SIGTERM: 143 } as const;
@@ -56,6 +56,7 @@ export async function runPool<S extends Subject = "raft">(
     Array.from({ length: threads }, async () => {
       const worker = new Worker(new URL("./worker.ts", import.meta.url), {
         workerData: { mutant, subject: subject ?? "raft" },
+        resourceLimits: { maxYoungGenerationSizeMb: SIM_YOUNG_MB_MAX },
       });
       try {
         for (;;) {

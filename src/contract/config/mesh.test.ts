@@ -33,6 +33,8 @@ describe("what is taken", () => {
       parent_urls: ["http://a:7401", "https://b:7401"],
       key_file: "own.key",
       api_key_file: "/run/key",
+      cert_file: "site.crt",
+      cert_key_file: "/run/site.key",
       controller_id: "berlin",
       accept: "approved",
     });
@@ -42,6 +44,7 @@ describe("what is taken", () => {
       parentUrls: ["http://a:7401", "https://b:7401"],
       keyFile: "/etc/tenure/own.key",
       apiKeyFile: "/run/key",
+      certificate: { certFile: "/etc/tenure/site.crt", keyFile: "/run/site.key" },
       accept: "approved",
     });
   });
@@ -102,6 +105,9 @@ describe("what is refused", () => {
       /mesh\.heartbeat_interval_ms must be shorter than mesh\.registration_ttl_ms/,
     ],
     ["a key for no parents", { ...DISTRIBUTED, api_key_file: "k" }, {}, /mesh\.api_key_file .* there are none/],
+    ["a certificate without its key", { ...DISTRIBUTED, cert_file: "c" }, {}, /mesh\.cert_key_file is missing/],
+    ["a certificate's key alone", { ...DISTRIBUTED, cert_key_file: "k" }, {}, /mesh\.cert_file is missing/],
+    ["a certificate of a standalone site", { cert_file: "c", cert_key_file: "k" }, {}, /mesh\.cert_file means nothing/],
     ["a site on Postgres", DISTRIBUTED, { backend: "postgres://u@h/d" }, /mesh\.mode must be standalone with backend/],
     [
       "an authority without TLS",

@@ -24,6 +24,8 @@ export const MeshFile = strict({
   expiration_check_interval_ms: Type.Optional(IntervalMs),
   key_file: Type.Optional(Path),
   api_key_file: Type.Optional(Path),
+  cert_file: Type.Optional(Path),
+  cert_key_file: Type.Optional(Path),
   accept: Type.Optional(oneOf("vouched", "approved")),
   max_skew_ms: Type.Optional(integer(0, limits.MESH_INTERVAL_MS_MAX)),
   replay_hours: Type.Optional(integer(1, limits.REPLAY_HOURS_MAX)),
@@ -62,6 +64,8 @@ export interface MeshConfig {
   readonly keyFile: string;
   /** Of the key that is shown to parents; null: none is. */
   readonly apiKeyFile: string | null;
+  /** The certificate that other sites are shown, for this site's id; null: none is. */
+  readonly certificate: { readonly certFile: string; readonly keyFile: string } | null;
   readonly accept: "vouched" | "approved";
   readonly maxSkewMs: number;
   readonly replayHours: number;
@@ -91,6 +95,10 @@ export function meshOf(file: MeshFile, dataDir: string, resolve: (path: string) 
     expirationCheckIntervalMs: file.expiration_check_interval_ms ?? MESH_DEFAULTS["mesh.expiration_check_interval_ms"],
     keyFile: file.key_file === undefined ? `${dataDir}/mesh.key` : resolve(file.key_file),
     apiKeyFile: file.api_key_file === undefined ? null : resolve(file.api_key_file),
+    certificate:
+      file.cert_file === undefined || file.cert_key_file === undefined
+        ? null
+        : { certFile: resolve(file.cert_file), keyFile: resolve(file.cert_key_file) },
     accept: file.accept ?? MESH_DEFAULTS["mesh.accept"],
     maxSkewMs: file.max_skew_ms ?? MESH_DEFAULTS["mesh.max_skew_ms"],
     replayHours: file.replay_hours ?? MESH_DEFAULTS["mesh.replay_hours"],
@@ -111,7 +119,15 @@ export interface MeshSurroundings {
 }
 
 /** Fields that mean something only where the site joins others. */
-const OF_DISTRIBUTED = ["parent_url", "parent_urls", "api_key_file", "peers", "dial_registered"] as const;
+const OF_DISTRIBUTED = [
+  "parent_url",
+  "parent_urls",
+  "api_key_file",
+  "cert_file",
+  "cert_key_file",
+  "peers",
+  "dial_registered",
+] as const;
 
 export function meshMistakes(file: MeshFile, config: MeshConfig, around: MeshSurroundings): Mistake[] {
   const mistakes: Mistake[] = [];
@@ -136,6 +152,13 @@ export function meshMistakes(file: MeshFile, config: MeshConfig, around: MeshSur
   }
   if (config.apiKeyFile !== null && config.parentUrls.length === 0) {
     add("api_key_file", "has the key that is shown to parents, and there are none. Name parent_urls, or leave it out");
+  }
+  if ((file.cert_file === undefined) !== (file.cert_key_file === undefined)) {
+    const [missing, given] =
+      file.cert_file === undefined
+        ? (["cert_file", "cert_key_file"] as const)
+        : (["cert_key_file", "cert_file"] as const);
+    add(missing, `is missing: mesh.${given} needs it`);
   }
   return [...mistakes, ...peerMistakes(config, around)];
 }

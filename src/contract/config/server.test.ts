@@ -66,6 +66,7 @@ describe("what is taken", () => {
         expirationCheckIntervalMs: 60_000,
         keyFile: "/etc/tenure/data/mesh.key",
         apiKeyFile: null,
+        certificate: null,
         accept: "vouched",
         maxSkewMs: 1_000,
         replayHours: 24,

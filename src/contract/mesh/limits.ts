@@ -3,8 +3,8 @@
 import { ENTRY_BYTES_MAX } from "../../core/kit/limits.ts";
 
 export const PAGES_PER_DELIVERY_MAX = 16;
-/** One for each line of the mesh. */
-export const HEADS_MAX = 4_096;
+/** One for each line that a site may know of others (LINES_MAX of core/mesh/receipts), and for each generation of its own. */
+export const HEADS_MAX = 4_096 + 32;
 /** A line's name, a size, a root, what is withheld, and one signature. */
 export const NOTE_BYTES_MAX = 1_024;
 export const GRAFTS_MAX = 4_096;

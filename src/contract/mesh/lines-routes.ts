@@ -47,6 +47,21 @@ const OwnSite = strict({
   lines: Type.Array(OwnLine),
 });
 
+const OtherSite = strict({
+  id: Text,
+  name: Text,
+  url: Text,
+  status: Text,
+  line: nullable(Text),
+  ring: nullable(Ring),
+  size: Count,
+  last_event_at_ms: nullable(Type.Number()),
+  /** These three are known where the links are, on the leader. */
+  missing_events: nullable(Count),
+  missing_ms: nullable(Type.Number()),
+  heard_ms_ago: nullable(Type.Number()),
+});
+
 const ERRORS = ["MESH_DISABLED", "LOG_COMPACTED", "EVENTS_LOST"] as const;
 const LINES = { ...READ, errors: ERRORS, isForSites: true } as const;
 
@@ -99,8 +114,9 @@ export const MESH_LINES_ROUTES = {
       status: oneOf("signing", "waiting", "gated", "not-signing"),
       why: nullable(Text),
       gate: GateShown,
+      left_at: nullable(integer(1)),
       own: nullable(OwnSite),
-      sites: Type.Array(strict({ id: Text, name: Text, url: Text, status: Text, line: nullable(Text) })),
+      sites: Type.Array(OtherSite),
       links: Type.Array(LinkShown),
     }),
   },

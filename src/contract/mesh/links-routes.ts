@@ -27,7 +27,7 @@ export const LINKS_ROUTES = {
     bodyBytesMax: DELIVERY_BYTES_MAX,
     answer: null,
     contentType: "application/x-ndjson",
-    errors: LINK_ERRORS,
+    errors: [...LINK_ERRORS, "RATE_LIMITED"],
   },
   broadcast: {
     ...LINK,

@@ -30,6 +30,13 @@ const OPERATOR = {
 } as const;
 const FENCED = { leader_epoch: Type.Optional(integer(1)) };
 
+const Departure = strict({
+  controller: Text,
+  left_at: nullable(integer(1)),
+  confirmed: Type.Array(Text),
+  unconfirmed: Type.Array(Text),
+});
+
 export const MESH_OPERATOR_ROUTES = {
   meshResume: {
     ...OPERATOR,
@@ -37,6 +44,20 @@ export const MESH_OPERATOR_ROUTES = {
     summary: "Give out this site's line without waiting for peers that are not compared; or begin the next line.",
     body: shape(strict({ new_line: Type.Optional(Type.Boolean()), ...FENCED })),
     answer: strict({ gate: GateShown }),
+  },
+  meshLeave: {
+    ...OPERATOR,
+    path: "/v1/mesh/leave",
+    summary: "Take this site out of its mesh: the others hear of it, wait for it no more, and every link ends.",
+    body: shape(strict(FENCED)),
+    answer: Departure,
+  },
+  meshJoin: {
+    ...OPERATOR,
+    path: "/v1/mesh/join",
+    summary: "Take this site back into its mesh, after it has left: it goes on with the same line.",
+    body: shape(strict(FENCED)),
+    answer: Departure,
   },
   meshEvidence: {
     ...READ,

@@ -119,6 +119,7 @@ export const MESH_STATE_ROUTES = {
       hash: Text,
       rows: Count,
       missing: Count,
+      saved_through: nullable(Count),
       replay: nullable(Replayed),
     }),
     errors: ["MESH_DISABLED"],

@@ -7,8 +7,16 @@
 // - Readiness never depends on leading (trap 47): a node is ready once it has had all that its leader had committed when it
 //   first spoke to it, and stays ready until it fails or is removed.
 
+import type { MeshSeen } from "../../core/health/mesh.ts";
 import { type ErrorCode, TenureError } from "../../core/kit/errors.ts";
-import { Health, type Beacon, type HealthOutput, type Moment, type Observation } from "../../core/health/index.ts";
+import {
+  Health,
+  type Beacon,
+  type HealthOutput,
+  type Moment,
+  type Observation,
+  type SigningHeld,
+} from "../../core/health/index.ts";
 import { incarnationOf, nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { isJoint, isMember, type RaftEvent, type RaftStatus } from "../../core/raft/index.ts";
@@ -77,10 +85,16 @@ export interface ClusterOptions {
   readonly historyQuota?: (() => Observation["historyQuota"]) | undefined;
   /** What the last replay of the mesh's merged state has found; null: nothing. */
   readonly replayProblem?: (() => string | null) | undefined;
+  readonly signingHeld?: (() => SigningHeld | null) | undefined;
+  /** What this node sees of other sites, for its alerts. */
+  readonly mesh?: (() => MeshSeen | null) | undefined;
   /** What this node lacks of it. */
   readonly history?: (() => Observation["history"]) | undefined;
   /** What a member lacks of it, this one too; null: it does not say. */
   readonly lacks?: SoleHistoryOptions["lacks"];
+  /** The same of receipts of other sites' events. */
+  readonly receipts?: (() => Observation["receipts"]) | undefined;
+  readonly lacksReceipts?: SoleHistoryOptions["lacksReceipts"];
   /** The node ids that a founder invites. */
   readonly expect?: readonly string[] | undefined;
   /** An operator wants this node out, or in again. */
@@ -345,13 +359,16 @@ export class ClusterService implements Cluster {
 
   #tick(): void {
     if (this.#state !== "running") return;
-    const { disk, stalls, historyQuota, history, replayProblem, peers } = this.#options;
+    const { disk, stalls, historyQuota, history, receipts, replayProblem, signingHeld, mesh, peers } = this.#options;
     const seen = {
       ...membersSeen(peers, this.#status()),
       disk: disk.state(),
       historyQuota: historyQuota?.() ?? "ok",
       history: history?.(),
+      receipts: receipts?.(),
       replayProblem: replayProblem?.() ?? null,
+      signingHeld: signingHeld?.() ?? null,
+      mesh: mesh?.() ?? null,
       stalls: stalls?.() ?? 0,
       clock: this.#clocks.tick(),
       isPaused: this.#options.machine.isPaused,

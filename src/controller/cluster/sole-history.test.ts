@@ -37,15 +37,23 @@ describe("what may be on a disk that leaves, and nowhere else", () => {
 
 describe("a disk that may hold the only copy of events", () => {
   const lacking = new Map<string, Lacks | null>();
+  const lackingReceipts = new Map<string, Lacks | null>();
 
   async function started(seed: string): Promise<TestServers> {
     lacking.clear();
+    lackingReceipts.clear();
     const names = ["n1", "n2", "n3"];
     const lacks = (peer: PeerKey): Lacks | null => {
       const said = lacking.has(peer) ? lacking.get(peer) : lacking.get(nodeIdOf(peer));
       return said === undefined ? WHOLE : said;
     };
-    const servers = new TestServers({ seed, names, founders: names, lacks });
+    const servers = new TestServers({
+      seed,
+      names,
+      founders: names,
+      lacks,
+      lacksReceipts: (peer) => lackingReceipts.get(nodeIdOf(peer)) ?? WHOLE,
+    });
     servers.world.startAll();
     await servers.until(() => servers.leader() !== undefined);
     return servers;
@@ -53,6 +61,19 @@ describe("a disk that may hold the only copy of events", () => {
 
   const change = (servers: TestServers, what: MemberChange): Promise<string> =>
     servers.ask(servers.leader()!, ({ cluster }) => cluster.changeMember(what)).then(({ message }) => message);
+
+  test("of receipts is kept as one of events is", async () => {
+    const servers = await started("sole-receipts");
+    const leader = servers.leader()!;
+    const [other, leaving] = ["n1", "n2", "n3"].filter((name) => name !== leader) as [string, string];
+    lackingReceipts.set(other, HOLE).set(leader, HOLE);
+    await expect(change(servers, { op: "remove", nodeId: leaving })).rejects.toMatchObject({
+      code: "CONF_CHANGE_INVALID",
+      message: expect.stringMatching(/^receipts of other sites' events 101 to 200 .*--force/),
+    });
+    lackingReceipts.delete(other);
+    expect(await change(servers, { op: "remove", nodeId: leaving })).toBe(`${leaving} was removed`);
+  });
 
   test("is not removed, before another has fetched them or somebody forces it", async () => {
     const servers = await started("sole");

@@ -28,6 +28,14 @@ export interface SoleHistoryOptions {
   readonly logger: Logger;
   /** What a member lacks, this one too; null: it does not say. Absent: there is no history that could be lost. */
   readonly lacks?: ((peer: PeerKey) => Promise<Lacks | null>) | undefined;
+  /** The same of receipts of other sites' events. Absent: there are none. */
+  readonly lacksReceipts?: ((peer: PeerKey) => Promise<Lacks | null>) | undefined;
+}
+
+/** What every member says that it lacks, of each history. */
+interface Said {
+  readonly events: ReadonlyMap<PeerKey, Lacks | null>;
+  readonly receipts: ReadonlyMap<PeerKey, Lacks | null>;
 }
 
 export class SoleHistory {
@@ -53,19 +61,23 @@ export class SoleHistory {
 
   /** Throws CONF_CHANGE_INVALID where events may be lost with the disks that leave. */
   async refuse(configuration: Configuration, leaving: readonly PeerKey[]): Promise<void> {
-    const events = risked(configuration, leaving, await this.#said(configuration));
-    if (events.length === 0) return;
+    const risk = riskText(configuration, leaving, await this.#said(configuration));
+    if (risk === null) return;
     const nodeId = nodeIdOf(leaving[0]!);
-    const why = `${eventsText(events)} of the history are missing on another voter, no member that stays is known to have them, and ${nodeId} may: they could be lost with its disk. Wait until the others have fetched them (\`tenure event verify\`), bring back members that are down, or use --force to give them up`;
+    const why = `${risk} of the history are missing on another voter, no member that stays is known to have them, and ${nodeId} may: they could be lost with its disk. Wait until the others have fetched them (\`tenure event verify\`), bring back members that are down, or use --force to give them up`;
     throw new TenureError("CONF_CHANGE_INVALID", why);
   }
 
   /** What every member says, asked once, all at the same time. */
-  async #said(configuration: Configuration): Promise<ReadonlyMap<PeerKey, Lacks | null>> {
-    const { lacks } = this.#options;
-    if (lacks === undefined) return new Map();
-    const asked = members(configuration).map(async (peer) => [peer, await lacks(peer)] as const);
-    return new Map(await Promise.all(asked));
+  async #said(configuration: Configuration): Promise<Said> {
+    const { lacks, lacksReceipts } = this.#options;
+    const ask = async (asking: SoleHistoryOptions["lacks"]): Promise<ReadonlyMap<PeerKey, Lacks | null>> => {
+      if (asking === undefined) return new Map();
+      const asked = members(configuration).map(async (peer) => [peer, await asking(peer)] as const);
+      return new Map(await Promise.all(asked));
+    };
+    const [events, receipts] = await Promise.all([ask(lacks), ask(lacksReceipts)]);
+    return { events, receipts };
   }
 
   // ---- the leader's own swaps ----------------------------------------------------------------------
@@ -95,9 +107,9 @@ export class SoleHistory {
     const said = await this.#said(configuration);
     if (this.#isStopped) return;
     const peers = replaced.filter((peer) => {
-      const events = risked(configuration, [peer], said);
-      if (events.length > 0) this.#tell(peer, eventsText(events));
-      return events.length === 0;
+      const risk = riskText(configuration, [peer], said);
+      if (risk !== null) this.#tell(peer, risk);
+      return risk === null;
     });
     this.#clear({ peers, configuration });
   }
@@ -140,7 +152,21 @@ function risked(
   );
 }
 
-function eventsText(ranges: readonly EventRange[]): string {
+/** Null: nothing is lost with those that leave. */
+function riskText(
+  configuration: Configuration,
+  leaving: readonly PeerKey[],
+  { events, receipts }: Said,
+): string | null {
+  const found = [
+    rangesText("events", risked(configuration, leaving, events)),
+    rangesText("receipts of other sites' events", risked(configuration, leaving, receipts)),
+  ].filter((text) => text !== null);
+  return found.length === 0 ? null : found.join(" and ");
+}
+
+function rangesText(what: string, ranges: readonly EventRange[]): string | null {
+  if (ranges.length === 0) return null;
   const shown = ranges.slice(0, RANGES_SHOWN_MAX).map(({ first, last }) => `${first} to ${last}`);
-  return `events ${shown.join(", ")}${ranges.length > shown.length ? " and more" : ""}`;
+  return `${what} ${shown.join(", ")}${ranges.length > shown.length ? " and more" : ""}`;
 }

@@ -15,20 +15,33 @@ export const RING_WAIT_MS = 10_000;
 export const RINGS_MAX = 256;
 /** Of a site's own lines, those of the last generations can be asked for. */
 export const GENERATIONS_KEPT_MAX = 32;
+/** Of lines before the newest one that a site names where it registers: with their rings they fit into what a site may say of itself. */
+export const INTRODUCED_LINES_MAX = 12;
+/** Of the generations before those only the names of their lines. */
+export const EARLIER_LINES_MAX = 1_024;
 /** Of the addresses that a site shows of itself. */
 export const OWN_URLS_MAX = 32;
 /** What one peer may send in a second. */
 export const PEER_EVENTS_PER_S_MAX = 5_000;
 export const PEER_BYTES_PER_S_MAX = 8 * 1024 * 1024;
+/** A stream that is opened counts as so many events: ten in a second, for a peer that sends nothing else. */
+export const STREAM_OPENED_EVENTS = 500;
+/** Evidence of forks of lines whose ring is not known here yet: of all sites, of one, and the length of each as JSON. */
+export const EVIDENCE_WAITING_MAX = 256;
+export const EVIDENCE_WAITING_PER_LINE_MAX = 16;
+export const EVIDENCE_WAITING_LENGTH_MAX = 8 * 1024;
 /** Pages of one peer that wait to be verified or applied: two requests with as many as fit, and the stream's. */
 export const PAGES_WAITING_PER_PEER_MAX = 33;
 /** Peers whose mistakes are counted. */
 export const PEERS_BLAMED_MAX = 4_096;
 /** Of a line's name in an answer about a page that is none. */
 export const LINE_SHOWN_LENGTH_MAX = 128;
-/** Between two attempts to reach a parent: a random part of a bound that doubles, from the one to the other. */
+/**
+ * Between two attempts to reach a parent: a random part of a bound that doubles, from the one to the other. Sites must agree within 10 s after
+ * a cut of any length, and a restarted one signs when every child has dialled it again.
+ */
 export const REDIAL_MS_MIN = 200;
-export const REDIAL_MS_MAX = 30_000;
+export const REDIAL_MS_MAX = 5_000;
 /** How often a head that is shorter than ours is compared with our history, for each line: that reads some of it. */
 export const HEAD_PROOF_EVERY_MS = 10_000;
 /** How often lines and rights are compared with what the registry says. */
@@ -46,6 +59,10 @@ export const RECEIPTS_WAITING_BYTES_MAX = 16 * 1024 * 1024;
 export const HEADS_ALL_EVERY = 10;
 /** How often a node that does not sign yet asks the other members whether they do. */
 export const GATE_ASK_MS = 1_000;
+/** How long the links of a site that leaves stay for sites that do not have its word yet. */
+export const LEAVE_WAIT_MS = 10_000;
+/** Places of a line whose ages are remembered while somebody lacks them. */
+export const MARKS_MAX = 128;
 /** Digits that set one author of a site apart from all others that a disk of it may have had. */
 export const AUTHOR_DIGITS = 12;
 /** Of what a site says of another one that it vouches for: as much as a site may say that registers. */
@@ -58,6 +75,8 @@ export const FEED_WAITING_MAX = 8_192;
 export const FEED_WAITING_BYTES_MAX = 16 * 1024 * 1024;
 /** Of one put: copying it takes about a millisecond. */
 export const FEED_PUT_MAX = 512;
+/** Between two puts of less than that: each is a transaction, and a line that trickles would cost one for each page. */
+export const FEED_GATHER_MS = 200;
 /** Between two attempts to feed what the mesh shows. */
 export const FEED_RETRY_MS = 1_000;
 /** After a replay that could not be finished. */

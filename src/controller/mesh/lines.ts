@@ -26,6 +26,7 @@ export interface LinesOptions {
   readonly sites: () => readonly SiteView[];
   /** Lines that have forked: the sequence of the own event that proves it. */
   readonly forks: () => readonly (readonly [LineId, number])[];
+  readonly leftAt: () => number | null;
   readonly evidenceAt: (sequence: number) => Promise<ForkView["evidence"]>;
 }
 
@@ -46,6 +47,10 @@ export class Lines implements MeshLines {
 
   status(): OwnLineStatus {
     return this.#options.own.status();
+  }
+
+  leftAt(): number | null {
+    return this.#options.leftAt();
   }
 
   gate(): GateView {

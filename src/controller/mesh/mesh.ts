@@ -12,30 +12,34 @@ import type { Random } from "../../core/kit/random.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { LineId, LineState } from "../../core/mesh/model.ts";
 import { controllerOf, emptyLine, toBase64 } from "../../core/mesh/proof/index.ts";
+import type { Receipt } from "../../core/mesh/receipts/index.ts";
 import { type Accept, possessionText } from "../../core/mesh/registry/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Controllers } from "../../ports/mesh/controllers.ts";
 import type { Digest } from "../../ports/digest.ts";
+import type { Request } from "../../ports/jobs.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { MeshLines, OwnLineStatus } from "../../ports/mesh/lines.ts";
 import type {
   DeliveryAnswer,
+  DepartureView,
   HintAnswer,
   LinkView,
   MeshLinks,
+  OpenAnswer,
   ReceivedDelivery,
-  ServedStream,
 } from "../../ports/mesh/links.ts";
 import type { Signer, VerifySignature } from "../../ports/signatures.ts";
 import type { Introduction, Sites } from "../../ports/mesh/sites.ts";
 import type { JournalService } from "../journal/service.ts";
 import type { SiteJournal } from "../journal/site-journal.ts";
 import type { Door } from "../leadership/reign.ts";
+import { ApprovedRings } from "./links/approved-rings.ts";
 import { Blame } from "./links/blame.ts";
 import { HeadsJudge } from "./links/heads-judge.ts";
 import { IntakeQueue, type KnownLines } from "./links/intake-queue.ts";
 import { Links } from "./links/links.ts";
-import { PEERS_BLAMED_MAX } from "./limits.ts";
+import { INTRODUCED_LINES_MAX, PEERS_BLAMED_MAX, STREAM_OPENED_EVENTS } from "./limits.ts";
 import { PeerQuota } from "./links/quota.ts";
 import type { PageReceived, VerifiedPage } from "./receipts/receipts-reign.ts";
 import { WordOfOthers } from "./links/word-of-others.ts";
@@ -56,12 +60,14 @@ export interface MeshServiceOptions {
   readonly fold: Pick<SiteJournal, "controllers" | "follow">;
   readonly lines: MeshLines;
   readonly gate: Pick<SigningGate, "heard">;
-  readonly controllers: Pick<Controllers, "register" | "heartbeat">;
+  readonly controllers: Pick<Controllers, "register" | "heartbeat" | "leave" | "join">;
   readonly receipts: {
     stateOf(line: LineId): LineState | null;
     receive(page: VerifiedPage): Promise<PageReceived>;
     /** A line as it was at an earlier size. LOG_COMPACTED: that is not kept any more. */
     pointOf(line: LineState, size: number): Promise<Pick<LineState, "hash" | "timestamp" | "frontier">>;
+    /** All that has arrived and is kept, in that order. */
+    all(): AsyncIterable<Receipt>;
     /** Called when more of a line of another site is applied. */
     onGrown(listener: (line: LineId) => void): () => void;
   };
@@ -98,6 +104,13 @@ export class MeshService implements MeshLinks {
     const tools = { digest, verify };
     const { registry } = fold.controllers;
     this.#word = new WordOfOthers({ clock, journal, registry, tools, stateOf: (line) => receipts.stateOf(line) });
+    const approved = new ApprovedRings({
+      clock,
+      logger: options.logger,
+      registry,
+      receipts: () => receipts.all(),
+      take: (line, events) => this.#word.take(line, events),
+    });
     this.#intake = new IntakeQueue({
       clock,
       ...tools,
@@ -120,9 +133,11 @@ export class MeshService implements MeshLinks {
     });
     this.#door = journal.serve((reign) => {
       const links = this.#begin();
+      approved.begin();
       reign.watch({ takenBack: nothing, settled: nothing, ended: () => links.end() });
       return links;
     });
+    fold.controllers.onChanged(() => void (this.#links === null || approved.look()));
     this.#stops = [fold.follow(() => this.#grewOwn()), receipts.onGrown((line) => this.#links?.grew(line))];
   }
 
@@ -132,35 +147,48 @@ export class MeshService implements MeshLinks {
     this.#options.sites.close();
   }
 
-  open(controller: string, heads: readonly string[]): ServedStream {
+  open(controller: string, heads: readonly string[], bytes: number): OpenAnswer {
     const links = this.#door.serving();
-    const { registry } = this.#options.fold.controllers;
-    const site = registry.site(controller);
-    if (site === undefined || site.isEvicted) {
-      const why = site === undefined ? "is not registered here. Register first" : "was evicted";
-      throw new TenureError("PERMISSION_DENIED", `${controller} ${why}.`);
+    this.#checkPart();
+    const site = this.#options.fold.controllers.registry.site(controller);
+    if (site === undefined || site.presence?.hasLeft === true) {
+      throw new TenureError("PERMISSION_DENIED", `${controller} is not registered here, or has left. Register first.`);
     }
+    // A stream costs a signature and ends the one before it.
+    const retryAfterMs = this.#charge(controller, STREAM_OPENED_EVENTS + heads.length, bytes);
+    if (retryAfterMs > 0) return { kind: "limited", retryAfterMs };
     const link = links.open(controller, heads);
-    return {
-      next: () => link.next(),
-      close: () => {
-        link.close();
-        links.down(link);
-      },
+    const close = (): void => {
+      link.close();
+      links.down(link);
     };
+    return { kind: "open", stream: { next: () => link.next(), close } };
   }
 
   async deliver(delivery: ReceivedDelivery, bytes: number): Promise<DeliveryAnswer> {
     const links = this.#door.serving();
+    this.#checkPart();
     const { controller, pages = [], heads = [] } = delivery;
     // A head costs a signature, as a page does.
-    const counted = pages.reduce(countItems, heads.length);
-    const retryAfterMs = counted === 0 ? 0 : this.#quotaOf(controller).take(counted, bytes);
-    if (retryAfterMs > 0) {
-      this.#blame.count(controller, "flood");
-      return { kind: "limited", retryAfterMs };
-    }
+    const retryAfterMs = this.#charge(controller, pages.reduce(countItems, heads.length), bytes);
+    if (retryAfterMs > 0) return { kind: "limited", retryAfterMs };
     return { kind: "delivered", body: await links.deliver(delivery) };
+  }
+
+  /** 0: the site may send this. Otherwise it may after so long. Throws PERMISSION_DENIED. */
+  #charge(controller: string, events: number, bytes: number): number {
+    if (this.isEvicted(controller)) throw new TenureError("PERMISSION_DENIED", `${controller} was evicted.`);
+    const retryAfterMs = this.#quotaOf(controller).take(events, bytes);
+    if (retryAfterMs > 0) this.#blame.count(controller, "flood");
+    return retryAfterMs;
+  }
+
+  isEvicted(controller: string): boolean {
+    return this.#options.fold.controllers.registry.site(controller)?.isEvicted ?? false;
+  }
+
+  owedMs(controller: string): number {
+    return this.#quotas.get(controller)?.owedMs ?? 0;
   }
 
   hint(event: Readonly<Record<string, unknown>>): HintAnswer {
@@ -175,8 +203,25 @@ export class MeshService implements MeshLinks {
     return (event["sequence"] as number) <= have ? "known" : "pending";
   }
 
+  async leave(request: Request): Promise<DepartureView> {
+    const links = this.#door.serving();
+    await this.#options.controllers.leave(request);
+    return this.#departure(await links.left());
+  }
+
+  async join(request: Request): Promise<DepartureView> {
+    const links = this.#door.serving();
+    await this.#options.controllers.join(request);
+    links.joined();
+    return this.#departure([]);
+  }
+
   views(): readonly LinkView[] {
     return this.#links?.views() ?? [];
+  }
+
+  lacking(): ReturnType<MeshLinks["lacking"]> {
+    return this.#links?.lacking() ?? null;
   }
 
   skewOf(controller: string): number | null {
@@ -187,8 +232,25 @@ export class MeshService implements MeshLinks {
     return this.#door?.current ?? null;
   }
 
+  #departure(confirmed: readonly string[]): DepartureView {
+    const { registry } = this.#options.fold.controllers;
+    const { leftAt, own } = registry;
+    const unconfirmed = leftAt === null ? [] : registry.peers().filter((peer) => !confirmed.includes(peer));
+    return { controller: own?.controllerId ?? "", leftAt, confirmed, unconfirmed };
+  }
+
+  /** A site that has left answers as one that is standalone. */
+  #checkPart(): void {
+    if (this.#options.fold.controllers.registry.leftAt === null) return;
+    throw new TenureError(
+      "MESH_DISABLED",
+      "This site has left its mesh. Its operator takes it back: `tenure mesh join`.",
+    );
+  }
+
   #begin(): Links {
-    const { settings, lines, clock, random, sites, controllers, gate } = this.#options;
+    const { settings, lines, clock, random, sites, controllers, gate, fold } = this.#options;
+    const { registry } = fold.controllers;
     return new Links({
       clock,
       random: random.fork("links"),
@@ -205,15 +267,17 @@ export class MeshService implements MeshLinks {
       met: async (introduction) => void (await controllers.register(introduction)),
       heard: (controller) =>
         void controllers.heartbeat({ id: controller }).catch((error: unknown) => this.#lost(error)),
-      isEvicted: (controller) => this.#options.fold.controllers.registry.site(controller)?.isEvicted ?? false,
+      isEvicted: (controller) => this.isEvicted(controller),
+      leftAt: () => registry.leftAt,
       urls: () => lines.own()?.urls ?? [],
       headsOf: (controller, notes, isAll) => gate.heard(controller, notes, isAll),
     });
   }
 
-  /** Null while this node can't sign for the site. */
+  /** Null while this node can't sign for the site; and of one that has left: it would be back. */
   #introduction(receiver: string): Introduction | null {
-    const { lines, settings } = this.#options;
+    const { lines, settings, fold } = this.#options;
+    if (fold.controllers.registry.leftAt !== null) return null;
     const own = lines.own();
     const newest = own?.lines.at(-1);
     if (own === null || newest === undefined || !SIGNERS.has(lines.status().kind)) return null;
@@ -221,7 +285,11 @@ export class MeshService implements MeshLinks {
     const url = settings.url();
     const signature = settings.signer.sign(possessionText({ id, url, receiver }));
     const proof = { key: toBase64(settings.signer.publicKey), signature: toBase64(signature) };
-    const metadata = { version: settings.version, urls, line: newest.line, ring: newest.firstRing, proof };
+    // From the last line that begins with nothing: whoever is new to this site needs all that the newest one continues.
+    const begin = own.lines.findLastIndex(({ after }) => after === 0);
+    const before = own.lines.slice(Math.max(begin, 0), -1).slice(-INTRODUCED_LINES_MAX);
+    const earlier = before.map(({ line, firstRing: ring }) => ({ line, ring }));
+    const metadata = { version: settings.version, urls, line: newest.line, ring: newest.firstRing, earlier, proof };
     return { id, url, name, metadata };
   }
 
@@ -233,10 +301,13 @@ export class MeshService implements MeshLinks {
       stateOf: (line) => receipts.stateOf(line),
       begin: (line, after) => this.#beginOf(line, after),
       firstRingOf: (line) => {
+        if (registry.leftAt !== null) return null;
         const standing = registry.standingOf(controllerOf(line), line, settings.accept);
         return standing.kind === "wanted" ? standing.firstRing : null;
       },
       isWanted: (line) => {
+        // Nothing is taken after the own word that says so: see decision 63.
+        if (registry.leftAt !== null) return false;
         const { kind } = registry.standingOf(controllerOf(line), line, settings.accept);
         return kind === "wanted" || kind === "unknown";
       },

@@ -16,8 +16,11 @@ import {
   decideEvict,
   decideExpire,
   decideHeartbeat,
+  decideJoin,
+  decideLeave,
   decideRegister,
   type Decision,
+  earlierLines,
   type KnownSite,
   provenKey,
   type RegistryEventType,
@@ -85,6 +88,7 @@ export class RegistryService implements Controllers {
       line: _line,
       ring: _ring,
       proof: _proof,
+      earlier: _earlier,
       vouchedBy: _vouchedBy,
       ...rest
     } = metadata;
@@ -110,6 +114,18 @@ export class RegistryService implements Controllers {
     const decide = () => decideEvict(fold.registry, id, request.caller, sizeOf);
     await this.#change(id, "controller:evicted", decide, request);
     return this.#view(fold.registry.site(id)!);
+  }
+
+  async leave(request: Request): Promise<void> {
+    const { fold, own } = this.#options;
+    const decide = () => decideLeave(fold.registry, request.caller);
+    await this.#change(own.controllerId, "controller:left", decide, request);
+  }
+
+  async join(request: Request): Promise<void> {
+    const { fold, own } = this.#options;
+    const decide = () => decideJoin(fold.registry, request.caller);
+    await this.#change(own.controllerId, "controller:joined", decide, request);
   }
 
   list(all: boolean): readonly ControllerView[] {
@@ -207,7 +223,10 @@ export class RegistryService implements Controllers {
       );
     }
     const provenBy = proof === undefined ? null : provenKey(proof, { id, url, receiver: own.controllerId }, verify);
-    return { line: named, ring, ringHash: ringHashOf(ring, digest), provenBy };
+    const earlier = earlierLines(metadata["earlier"] ?? [], ring, digest);
+    if (earlier === null)
+      throw badRequest("metadata.earlier", "is not a list of the site's earlier lines, oldest first");
+    return { line: named, ring, ringHash: ringHashOf(ring, digest), earlier, provenBy };
   }
 
   /** Heard in the turn of the decision: a check that follows before the answer must not find the site silent. */

@@ -19,11 +19,12 @@ import {
   INTEGER_MAX,
   UTF8_BYTES_PER_UNIT_MAX,
 } from "../kit/limits.ts";
-import type { Digest } from "../../ports/digest.ts";
 import { canonicalJson, canonicalString } from "./canonical.ts";
 import { isHash } from "./hex.ts";
 import { ENTITIES_KEPT_MAX, SLAB_BYTES, SLAB_SHARE_MAX } from "./limits.ts";
 import { JsonError, parseStrictJson } from "./strict-json.ts";
+
+export { eventDigestOf, eventHashOf } from "./event-hash.ts";
 
 /** The entity, and what happened to it: `build:submitted`. Which there are, each tenant of the journal knows for itself. */
 export type EventKind = `${string}:${string}`;
@@ -77,16 +78,10 @@ const FIELDS = [
   "timestamp",
 ] as const satisfies readonly (keyof StoredEvent)[];
 
-const DOMAIN_TAG = "tenure:event:v1\n";
-const TAG_BYTES = DOMAIN_TAG.length;
 const textEncoder = new TextEncoder();
 const EVENT_TYPE = /^([a-z][a-z0-9-]{0,31}):[a-z][a-z0-9-]{0,31}$/;
 /** Of the types that were met: each is looked at once. */
 const entities = new Map<string, string>();
-
-/** Tag and event side by side, for one call of the hash. Larger events get a buffer of their own. */
-const scratch = new Uint8Array(TAG_BYTES + 64 * 1024);
-scratch.set(textEncoder.encode(DOMAIN_TAG));
 
 let slab = new Uint8Array(0);
 let slabUsed = 0;
@@ -114,29 +109,6 @@ function bytesOf(text: string): Uint8Array {
   const bytes = slab.subarray(slabUsed, slabUsed + written);
   slabUsed += written;
   return bytes;
-}
-
-/** Of exactly these bytes, as 32 raw ones. */
-export function eventDigestOf(bytes: Uint8Array, digest: Pick<Digest, "sha256">): Uint8Array {
-  return digest.sha256(tagged(bytes));
-}
-
-/** Of exactly these bytes, as it stands in `eventHash`. */
-export function eventHashOf(bytes: Uint8Array, digest: Pick<Digest, "sha256Hex">): string {
-  return digest.sha256Hex(tagged(bytes));
-}
-
-/** What is hashed, until the next call. */
-function tagged(bytes: Uint8Array): Uint8Array {
-  const length = TAG_BYTES + bytes.length;
-  if (length <= scratch.length) {
-    scratch.set(bytes, TAG_BYTES);
-    return scratch.subarray(0, length);
-  }
-  const large = new Uint8Array(length);
-  large.set(scratch.subarray(0, TAG_BYTES));
-  large.set(bytes, TAG_BYTES);
-  return large;
 }
 
 /** Strict: an unknown, missing or double field, a wrong type or a number that is not exact is refused. */

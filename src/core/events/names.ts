@@ -33,5 +33,7 @@ export const EVENT_TYPES = [
   "controller:forked",
   "controller:resumed",
   "controller:gated",
+  "controller:left",
+  "controller:joined",
 ] as const satisfies readonly `${EntityType}:${string}`[];
 export type EventType = (typeof EVENT_TYPES)[number];

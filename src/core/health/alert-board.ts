@@ -34,6 +34,11 @@ const KINDS: Readonly<
   // Only sites on a database raise it, and by themselves (controller/cluster/site-cluster.ts).
   url_shared: { severity: "warning", code: null },
   mesh_replay_differs: { severity: "warning", code: null },
+  mesh_signing_held: { severity: "warning", code: null },
+  mesh_peer_unreachable: { severity: "warning", code: null },
+  mesh_peer_lagging: { severity: "warning", code: null },
+  mesh_clock_skew: { severity: "warning", code: null },
+  mesh_fork: { severity: "critical", code: null },
   cluster_paused: { severity: "warning", code: "CLUSTER_PAUSED" },
 };
 

@@ -430,6 +430,38 @@ describe("alerts", () => {
     expect(desk.alerts).toEqual([]);
   });
 
+  test("a line that is not given out: after half a minute, at once where the disk is an older copy, and over when it is", () => {
+    const desk = new Desk();
+    desk.follow(1);
+    const held = { why: "paris is not compared yet", isBehind: false };
+    desk.tick({ leader: B, signingHeld: { ...held, heldMs: 29_999 } });
+    expect(desk.alerts, "peers are dialling").toEqual([]);
+    desk.tick({ leader: B, signingHeld: { ...held, heldMs: 30_000 } });
+    expect(desk.health.alerts).toMatchObject([{ name: "mesh_signing_held", severity: "warning", nodeId: "n1" }]);
+    expect(desk.health.alerts[0]?.message).toMatch(/^paris is not compared yet.*mesh evict SITE.*mesh-sites\.md$/);
+    desk.tick({ leader: B });
+    expect(desk.alerts).toEqual([]);
+    desk.tick({ leader: B, signingHeld: { why: "an older copy", isBehind: true, heldMs: 0 } });
+    expect(desk.health.alerts[0]?.message).toMatch(/^an older copy.*mesh resume --new-line/);
+  });
+
+  test("receipts that are missing are said as events are, and in the same alert", () => {
+    const desk = new Desk();
+    desk.follow(1);
+    const range = { first: 3, last: 9 };
+    desk.tick({ leader: B, receipts: { missing: [range], lost: [], awaited: [B] } });
+    expect(desk.health.alerts).toMatchObject([{ name: "history_incomplete", nodeId: "n1" }]);
+    expect(desk.health.alerts[0]!.message).toContain("receipts of other sites' events 3 to 9 are missing here, and n2");
+    const events = { missing: [range], lost: [range], awaited: [] };
+    desk.tick({ leader: B, history: events, receipts: { missing: [range], lost: [range], awaited: [] } });
+    expect(desk.alerts).toEqual(["history_lost"]);
+    expect(desk.health.alerts[0]!.message).toContain(
+      "events 3 to 9 and receipts of other sites' events 3 to 9 are lost",
+    );
+    desk.tick({ leader: B });
+    expect(desk.alerts).toEqual([]);
+  });
+
   test("history that is missing is said with who may have it, and as lost where no member has it, until it is here", () => {
     const desk = new Desk();
     desk.follow(1);

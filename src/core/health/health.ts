@@ -8,6 +8,7 @@
 // Alerts that rest on a rate or on a duration are judged at the tick only: an election that this node lost counts as failed
 // for the moment between its own defeat and the first word of the winner, and nobody should be woken for that.
 
+import { judgeMesh } from "./mesh.ts";
 import type { AlertView } from "../../ports/cluster.ts";
 import type { HealthStats } from "../../ports/server-stats.ts";
 import { assertNever } from "../kit/assert.ts";
@@ -19,7 +20,7 @@ import { ElectionHistory } from "./election-history.ts";
 import { ElectionStats } from "./election-stats.ts";
 import { Failovers } from "./failovers.ts";
 import * as limits from "./limits.ts";
-import { judgeClock, judgeClones, judgeRefused, judgeHistory } from "./machine-alerts.ts";
+import { judgeClock, judgeClones, judgeHistory, judgeRefused, judgeSigning } from "./machine-alerts.ts";
 import type { Beacon, HealthOutput, KeptElection, Moment, Observation } from "./outputs.ts";
 import { SplitBrain, type SplitBrainFinding } from "./split-brain.ts";
 
@@ -300,7 +301,9 @@ export class Health {
       ...judgeClock(this.#board, at, this.#self, seen.clock),
       ...judgeClones(this.#board, at, seen.cloned ?? []),
       ...judgeRefused(this.#board, at, seen.refused ?? []),
-      ...judgeHistory(this.#board, at, this.#self, seen.history),
+      ...judgeSigning(this.#board, at, this.#self, seen.signingHeld ?? null),
+      ...judgeMesh(this.#board, at, this.#self, seen.mesh ?? null),
+      ...judgeHistory(this.#board, at, this.#self, seen),
     ];
   }
 

@@ -2,4 +2,4 @@
 
 export { Clocks, type ClockView, isPossible } from "./clocks.ts";
 export { Health } from "./health.ts";
-export type { Beacon, ChainPoint, HealthOutput, KeptElection, Moment, Observation } from "./outputs.ts";
+export type { Beacon, ChainPoint, HealthOutput, KeptElection, Moment, Observation, SigningHeld } from "./outputs.ts";

@@ -1,8 +1,18 @@
 // The bounds of health: what is remembered of elections and claims, and from where on an alert is raised.
 
 export const LEADER_UNAVAILABLE_AFTER_MS = 30_000;
+/** A site that was started compares its line with its peers within a second or two, where they answer. */
+export const SIGNING_HELD_AFTER_MS = 30_000;
 export const ELECTION_SUCCESS_RATE_MIN = 0.9;
 export const FAILOVERS_PER_HOUR_MAX = 5;
+/** A parent that is out of reach for longer, in a mesh of sites: several attempts to dial it. */
+export const MESH_UNREACHABLE_AFTER_MS = 60_000;
+/** Events that are so long known of, and not yet at both ends of a link. */
+export const MESH_LAGGING_AFTER_MS = 60_000;
+/** Less can't be told from the network, whatever mesh.max_skew_ms says. */
+export const MESH_SKEW_ALERT_MS_MIN = 100;
+/** Sites that one alert names. */
+export const MESH_SITES_NAMED_MAX = 8;
 /** So long after the last one, stalls of the event loop are over. */
 export const STALLED_FOR_MS = 60_000;
 /** Claims of higher terms that this node remembers to have answered; an honest one is followed by its own step-down. */

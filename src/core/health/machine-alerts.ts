@@ -1,9 +1,10 @@
 // Alerts about a node's machine that rest on what is seen of it now, and on nothing before: its clock, copies of disks, who does
-// not accept it, and what it lacks of the history.
+// not accept it, what it lacks of the history, and why it does not sign for its site.
 
 import { nodeIdOf, type PeerKey } from "../kit/ids.ts";
 import { RANGES_SHOWN_MAX } from "../kit/limits.ts";
 import type { AlertBoard } from "./alert-board.ts";
+import { SIGNING_HELD_AFTER_MS } from "./limits.ts";
 import type { HealthOutput, Moment, Observation } from "./outputs.ts";
 
 export function judgeClones(board: AlertBoard, at: Moment, cloned: readonly string[]): HealthOutput[] {
@@ -49,28 +50,59 @@ export function judgeClock(
   ];
 }
 
+const NOTHING_LACKS = { missing: [], lost: [], awaited: [] } as const;
+
+/** Of own events and of receipts of other sites' events: one alert says both. */
 export function judgeHistory(
   board: AlertBoard,
   at: Moment,
   self: PeerKey,
-  history: Observation["history"],
+  { history, receipts }: Pick<Observation, "history" | "receipts">,
 ): HealthOutput[] {
-  const { missing = [], lost = [], awaited = [] } = history ?? {};
   const nodeId = nodeIdOf(self);
+  const lacked = [
+    { what: "events", ...(history ?? NOTHING_LACKS) },
+    { what: "receipts of other sites' events", ...(receipts ?? NOTHING_LACKS) },
+  ];
+  const late = lacked.filter(({ awaited }) => awaited.length > 0);
+  const gone = lacked.filter(({ lost }) => lost.length > 0);
   return [
-    ...board.set(at, "history_incomplete", nodeId, awaited.length > 0, () => {
-      const waits = missing.filter(({ first }) => !lost.some((range) => range.first <= first && first <= range.last));
+    ...board.set(at, "history_incomplete", nodeId, late.length > 0, () => {
+      const waits = late.map(({ what, missing, lost }) => {
+        const isLost = (first: number): boolean => lost.some((range) => range.first <= first && first <= range.last);
+        return rangesText(
+          what,
+          missing.filter(({ first }) => !isLost(first)),
+        );
+      });
+      const awaited = late.flatMap((one) => one.awaited);
       const names = [...new Set(awaited.map((peer) => nodeIdOf(peer as PeerKey)))].join(", ");
-      return `${eventsText(waits)} are missing here, and ${names} may have them and did not send them: they are waited for. See that those nodes run and can be reached`;
+      return `${waits.join(" and ")} are missing here, and ${names} may have them and did not send them: they are waited for. See that those nodes run and can be reached`;
     }),
-    ...board.set(at, "history_lost", nodeId, lost.length > 0, () => {
-      return `${eventsText(lost)} are lost: no member has them. Jobs run on; jobs that changed in them may be missing in lists, and proofs over them are refused. If a disk or a backup has a copy: docs/runbooks/cluster-history.md`;
+    ...board.set(at, "history_lost", nodeId, gone.length > 0, () => {
+      const lost = gone.map(({ what, lost: ranges }) => rangesText(what, ranges)).join(" and ");
+      return `${lost} are lost: no member has them. Jobs run on; jobs that changed in them may be missing in lists, and proofs over them are refused. If a disk or a backup has a copy: docs/runbooks/cluster-history.md`;
     }),
   ];
 }
 
-function eventsText(ranges: readonly { readonly first: number; readonly last: number }[]): string {
+function rangesText(what: string, ranges: readonly { readonly first: number; readonly last: number }[]): string {
   const shown = ranges.slice(0, RANGES_SHOWN_MAX).map(({ first, last }) => `${first} to ${last}`);
   const more = ranges.length > shown.length ? ` and ${ranges.length - shown.length} more ranges` : "";
-  return `events ${shown.join(", ")}${more}`;
+  return `${what} ${shown.join(", ")}${more}`;
+}
+
+export function judgeSigning(
+  board: AlertBoard,
+  at: Moment,
+  self: PeerKey,
+  held: Observation["signingHeld"] | null,
+): HealthOutput[] {
+  const isSo = held !== null && held !== undefined && (held.isBehind || held.heldMs >= SIGNING_HELD_AFTER_MS);
+  return board.set(at, "mesh_signing_held", nodeIdOf(self), isSo, () => {
+    const advice = held?.isBehind
+      ? "`tenure mesh resume --new-line` begins the next line"
+      : "It goes on by itself once they were linked. `tenure mesh evict SITE` for one that is gone for good; `tenure mesh resume` if this disk is surely no older copy";
+    return `${held?.why}. Other sites get nothing of this site's history meanwhile; its own jobs go on. ${advice}: docs/runbooks/mesh-sites.md`;
+  });
 }

@@ -1,6 +1,7 @@
 // What goes into and comes out of the health of one node: the times, the reports of other nodes, and what the loop has to
 // log or do. An output is given once, when something begins or ends, never again while it lasts.
 
+import type { MeshSeen } from "./mesh.ts";
 import type { AlertView, ElectionView } from "../../ports/cluster.ts";
 import type { ErrorCode } from "../kit/errors.ts";
 import type { ClockView } from "./clocks.ts";
@@ -43,6 +44,15 @@ export interface LackedHistory {
   readonly awaited: readonly string[];
 }
 
+/** See core/mesh/gate. */
+export interface SigningHeld {
+  readonly why: string;
+  /** This disk is an older copy: it does not go on by itself. */
+  readonly isBehind: boolean;
+  /** Since this process was started. */
+  readonly heldMs: number;
+}
+
 /** What the loop looks at before each tick. */
 export interface Observation {
   /** Nobody speaks to a node that has not joined yet, or was removed: that is no failure. */
@@ -55,8 +65,14 @@ export interface Observation {
   readonly historyQuota: "ok" | "alarm" | "refuse";
   /** What this node lacks of the history of events; absent or null: nothing. */
   readonly history?: LackedHistory | null | undefined;
+  /** The same of receipts of other sites' events. */
+  readonly receipts?: LackedHistory | null | undefined;
   /** What the last replay of the mesh's merged state has found; absent or null: nothing. */
   readonly replayProblem?: string | null | undefined;
+  /** Why this leader gives nothing of its site's own line to other sites; absent or null: it does, or does not lead. */
+  readonly signingHeld?: SigningHeld | null | undefined;
+  /** Other sites of the mesh; absent or null: this one takes part in none. */
+  readonly mesh?: MeshSeen | null | undefined;
   /** How often the event loop was held up since the start. */
   readonly stalls: number;
   /** What this node's wall clock is worth (clocks.ts). */

@@ -7,7 +7,7 @@ import { connectionFailure, type HttpWords, type Peer, quote } from "../http/ind
 export const SITE: Peer = {
   name: "the site",
   refusedAdvice: "Is a node of that site running, and is this the address of its API (mesh.parent_urls)?",
-  tlsVariables: { ca: "mesh.peers[].ca_file", cert: "api.tls.cert_file", key: "api.tls.key_file" },
+  tlsVariables: { ca: "mesh.peers[].ca_file", cert: "mesh.cert_file", key: "mesh.cert_key_file" },
   foreign: notSite,
 };
 

@@ -81,10 +81,14 @@ export const PAYLOAD_DEPTH_MAX = 64;
 export const MESH_EVENTS_KEPT = 1_000_000;
 /** Rows that are removed from it after one piece, so that no transaction is long. */
 export const MESH_EVENTS_DROPPED_MAX = 1_024;
+/** Lines of one site that are kept because the site says that they ended: it has no more generations than that. */
+export const MESH_LINES_PER_SITE_MAX = 64;
 /** A longer payload is not copied into `event_log`. */
 export const MESH_PAYLOAD_LENGTH_MAX = 4_096;
 /** The longest time of a registration that a row of `controller_nodes` shows: the specification's default. */
 export const MESH_REGISTRATION_MS = 300_000;
+/** Of a saved state, read at a time. */
+export const BASE_READ_BYTES = 64 * 1024;
 /** Sites that are listed. */
 export const MESH_CONTROLLERS_MAX = 2_000;
 /** Agents and events of one page. */

@@ -63,6 +63,10 @@ export class Writer<P extends Piece, R extends Rows<P>> {
     this.#replies = replies;
   }
 
+  get path(): string {
+    return this.#options.path;
+  }
+
   /** Throws a TenureError where the file can't be had. */
   position(): number {
     this.flush();

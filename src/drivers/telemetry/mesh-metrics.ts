@@ -30,7 +30,18 @@ export const MESH_METRICS: readonly ServerMetric[] = [
     links.map(({ site, isConnected }) => ({ labels: { site }, value: isConnected ? 1 : 0 })),
   ),
   ofLinks("tenure_mesh_lag_events", "Events that are here and not yet at a linked site.", "lagEvents"),
+  ofLinks("tenure_mesh_lag_ms", "The age of the oldest of these that the linked site has asked for.", "lagMs"),
   ofLinks("tenure_mesh_missing_events", "Events that a linked site has and that are not here yet.", "missingEvents"),
+  ofSources(
+    "tenure_mesh_source_missing_events",
+    "Events of a site's line that a linked site has and that are not here yet, by source site.",
+    "missingEvents",
+  ),
+  ofSources(
+    "tenure_mesh_source_missing_ms",
+    "Since when the oldest of these is known of, by source site.",
+    "missingMs",
+  ),
   ofLinks("tenure_mesh_heard_ms", "How long ago a linked site was heard.", "heardMsAgo"),
   ofLinks("tenure_mesh_round_trip_ms", "How long a request to a linked site took last.", "roundTripMs"),
   ofLinks("tenure_mesh_clock_skew_ms", "A linked site's wall clock minus this one's.", "skewMs"),
@@ -51,10 +62,16 @@ function ofMesh(
   return labelled(name, type, help, ({ mesh }) => (mesh === null ? [] : read(mesh)));
 }
 
-type Measured = "lagEvents" | "missingEvents" | "heardMsAgo" | "roundTripMs" | "skewMs";
+type Measured = "lagEvents" | "lagMs" | "missingEvents" | "heardMsAgo" | "roundTripMs" | "skewMs";
 
 function ofLinks(name: string, help: string, of: Measured): ServerMetric {
   return ofMesh(name, "gauge", help, ({ links }) =>
     links.flatMap((link) => (link[of] === null ? [] : [{ labels: { site: link.site }, value: link[of] }])),
+  );
+}
+
+function ofSources(name: string, help: string, of: "missingEvents" | "missingMs"): ServerMetric {
+  return ofMesh(name, "gauge", help, ({ sources }) =>
+    sources.map((source) => ({ labels: { site: source.site }, value: source[of] })),
   );
 }

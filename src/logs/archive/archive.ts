@@ -33,7 +33,7 @@ import { type ArchiveNames, writeDurably } from "./file-names.ts";
 import { EVENTS } from "./kinds.ts";
 import { Exclusive } from "./exclusive.ts";
 import { checkInstallation, placeSegment } from "./peers/installation.ts";
-import { giveUpBefore, giveUpThrough, letGoOlder, retain, type Shortened } from "./letting-go.ts";
+import { giveUpBefore, giveUpThrough, letGoOlder, type MayGoThrough, retain, type Shortened } from "./letting-go.ts";
 import { quotaOf, type Quota } from "./quota.ts";
 import { pieceOf, pointAt, readEvents, startBehindMissing } from "./reading.ts";
 import { recoverArchive, type ArchiveEnvironment, type Finding, type Recovered } from "./recovery.ts";
@@ -247,10 +247,13 @@ export class Archive {
     return retain(this.#readable(), checkpoint);
   }
 
-  /** Lets go of segments whose newest event is so old, a few at a time; returns how many bytes that frees, 0: no more. */
-  letGoOlder(keepMs: number): Promise<number> {
+  /**
+   * Lets go of segments whose newest event is so old, a few at a time; returns how many bytes that frees, 0: no more. `mayGo`: somebody else may
+   * still need some of them.
+   */
+  letGoOlder(keepMs: number, mayGo: MayGoThrough = (sequence) => Promise.resolve(sequence)): Promise<number> {
     this.#exclusive.checkUsable();
-    return letGoOlder(this.#readable(), keepMs);
+    return letGoOlder(this.#readable(), keepMs, mayGo);
   }
 
   /** A missing segment that all others have let go: history starts behind it. False: what follows it is not here yet. */

@@ -6,6 +6,6 @@ export { type ExchangeOptions, exchangeSegments, lacksOf, ownLacks, segmentAnswe
 export { SegmentFetcher, type SegmentSource } from "./peers/segment-fetcher.ts";
 export { type ArchiveKind, EVENTS, RECEIPTS } from "./kinds.ts";
 export { filesBehind } from "./replayed.ts";
-export { Retention } from "./retention.ts";
+export { Retention, type RetentionOptions } from "./retention.ts";
 export type { Finding } from "./recovery.ts";
 export type { VerifyStep } from "./verification.ts";

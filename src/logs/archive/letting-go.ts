@@ -36,17 +36,23 @@ export async function retain(archive: Shortened, checkpoint: ChainPoint): Promis
   return bytes;
 }
 
-/** Lets go of segments whose newest event is older than that, a few at a time; 0: there are no more. */
-export async function letGoOlder(archive: Shortened, keepMs: number): Promise<number> {
-  const nowMs = Math.min(archive.environment.clock.wallMs(), archive.head().timestamp);
-  const point = await newestOlder(archive, nowMs - keepMs);
-  return point === null ? 0 : retain(archive, point);
+/** Up to which event it may go, of those up to this one. */
+export type MayGoThrough = (sequence: number) => Promise<number>;
+
+/** Lets go of segments whose newest event is older than that, a few at a time; 0: there are no more, or no more may go. */
+export async function letGoOlder(archive: Shortened, keepMs: number, mayGo: MayGoThrough): Promise<number> {
+  const beforeMs = Math.min(archive.environment.clock.wallMs(), archive.head().timestamp) - keepMs;
+  const point = await newestOlder(archive, beforeMs, Infinity);
+  if (point === null) return 0;
+  const through = await mayGo(point.sequence);
+  const allowed = through >= point.sequence ? point : await newestOlder(archive, beforeMs, through);
+  return allowed === null ? 0 : retain(archive, allowed);
 }
 
 /** The chain behind the last of the first segments whose events are all from before; null where none is. */
-async function newestOlder(archive: Shortened, beforeMs: number): Promise<ChainPoint | null> {
+async function newestOlder(archive: Shortened, beforeMs: number, allowed: number): Promise<ChainPoint | null> {
   const holdings = archive.holdings();
-  const through = archive.snapshotThrough();
+  const through = Math.min(archive.snapshotThrough(), allowed);
   const oldest = holdings.segments
     .slice(0, SEGMENTS_REMOVED_MAX)
     // One that is missing goes with a later one.

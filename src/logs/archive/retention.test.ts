@@ -113,6 +113,37 @@ describe("retention", () => {
     expect(clock.pending).toBe(0);
   });
 
+  test("lets go no more than somebody else allows; what waits for ever goes when it is twice as old", async () => {
+    const { archive, clock } = await aged();
+    const warned: object[] = [];
+    const logger: Logger = { ...silent, warn: (fields) => void warned.push(fields) };
+    const asked: number[] = [];
+    let allowed = { through: 7, isStuck: false };
+    const mayGo = async (sequence: number) => {
+      asked.push(sequence);
+      return allowed;
+    };
+    // Events 1 to 15, three segments, are older than that, and twice as old too.
+    const retention = new Retention({ archive, keepMs: 3, mayGo, clock, logger });
+    const hourLater = async (): Promise<void> => {
+      clock.nowMs += HOUR_MS;
+      while (clock.fireNext());
+      await settled();
+    };
+    await settled();
+    expect(archive.stats().startSequence).toBe(5);
+    expect(asked).toEqual([15, 15]);
+    allowed = { through: 12, isStuck: false };
+    await hourLater();
+    expect(archive.stats().startSequence).toBe(10);
+    expect(warned).toEqual([]);
+    allowed = { through: 12, isStuck: true };
+    await hourLater();
+    expect(archive.stats().startSequence).toBe(15);
+    expect(warned).toEqual([{ event: "history", first: 11, count: 5 }]);
+    await retention.stop();
+  });
+
   test("keeps everything where nothing else is said, and goes on after a failure", async () => {
     const { archive, clock } = await aged();
     const all = new Retention({ archive, keepMs: null, clock, logger: silent });

@@ -4,6 +4,9 @@
 //   log, leadership, history ──▶ journal ──▶ jobs, keys, certificates, events ──▶ the API
 //                                   └──▶ feeder ──▶ views, meter
 
+import type { Arrivals } from "../../ports/mesh/arrivals.ts";
+import type { MeshSeen } from "../../core/health/mesh.ts";
+import { meshSeen } from "./mesh-stats.ts";
 import type { JobsParts } from "../../api/index.ts";
 import { JobsFeeder, type JobsFeederOptions } from "../../controller/jobs/feeder.ts";
 import { JobsService, type JobsServiceOptions } from "../../controller/jobs/jobs.ts";
@@ -11,6 +14,7 @@ import { JobsMeter } from "../../controller/jobs/meter.ts";
 import type { ReplayHistory } from "../../controller/jobs/replay.ts";
 import { type EventHistory, EventsService } from "../../controller/journal/events.ts";
 import { JournalService } from "../../controller/journal/service.ts";
+import type { HistoryGuard } from "../../controller/mesh/state/history-guard.ts";
 import type { SiteJournal } from "../../controller/journal/site-journal.ts";
 import { CertificatesService, type CertificatesServiceOptions } from "../../controller/keys/certificates.ts";
 import { KeysService } from "../../controller/keys/keys.ts";
@@ -20,6 +24,7 @@ import { RegistryService } from "../../controller/mesh/registry.ts";
 import { ScopesService } from "../../controller/scopes/scopes.ts";
 import { noScopes } from "../../controller/scopes/site-scopes.ts";
 import type { TenureError } from "../../core/kit/errors.ts";
+import type { SigningHeld } from "../../core/health/index.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { LineState } from "../../core/mesh/model.ts";
 import type { ScopesFold } from "../../core/scopes/index.ts";
@@ -38,7 +43,7 @@ import type { VerifySignature } from "../../ports/signatures.ts";
 import type { Views } from "../../ports/views.ts";
 import { assembleLinks, foreignLines, type LinksWorld } from "./links.ts";
 import { assembleMesh, authorOf, keepLines, type LineLog } from "./mesh.ts";
-import { type AssembledState, assembleMeshState, type MeshStateWorld } from "./mesh-state.ts";
+import { type AssembledState, assembleMeshState, keptArrivals, type MeshStateWorld } from "./mesh-state.ts";
 import { type ArchiveCounted, jobsStats } from "./stats.ts";
 
 /** What every part of a server takes of the world. */
@@ -98,6 +103,12 @@ export interface NodeLog {
   readonly eventArchive?: Archive | undefined;
   /** What the last replay of the merged state has found, for this node's alerts. */
   watchReplay?(problem: () => string | null): void;
+  /** Why nothing of the own line is given out, for this node's alerts. */
+  watchSigning?(held: () => SigningHeld | null): void;
+  /** What this node sees of other sites, for its alerts. */
+  watchMesh?(seen: () => MeshSeen | null): void;
+  /** Said once, by whoever assembles the node: before that nothing of the history goes. Null: whatever is older than it is kept may. */
+  guardHistory?(guard: HistoryGuard | null): void;
   /** Something of it was found to be lost, or is there again. */
   onHistoryChanged?(listener: () => void): void;
   /** The time of day, where it is agreed on. */
@@ -131,6 +142,8 @@ export interface NodeServices {
   readonly lines: MeshLines | undefined;
   readonly links: MeshLinks | undefined;
   readonly meshState: AssembledState | undefined;
+  /** Undefined: nothing of another site ever arrived here. */
+  readonly arrivals: () => Arrivals | undefined;
   /** Null: this site takes part in no mesh. */
   readonly receipts: ReceiptsService | null;
   stats(): JobsServerStats;
@@ -189,6 +202,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
     lines: site.lines,
     links: site.links,
     meshState: site.meshState,
+    arrivals: site.arrivals,
     receipts: site.receipts,
     stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive: log.archive() }),
     stop: async () => {
@@ -211,17 +225,27 @@ function siteOf(world: ServicesWorld, log: NodeLog, meshed: Parameters<typeof as
   const { journal } = meshed;
   const receipts = receiptsOf(world, log, journal);
   const foreign = foreignLines(world, log);
-  const mesh = assembleMesh(log.line, meshed, { events, foreign, leads: () => leadership.epoch() !== null });
+  const mesh = assembleMesh(log.line, meshed, {
+    events,
+    foreign,
+    leads: () => leadership.epoch() !== null,
+    lineState: (line) => log.lineState?.(line) ?? null,
+  });
+  if (mesh !== undefined) log.watchSigning?.(() => mesh.gate.alarm());
   const lines = mesh?.lines;
   const controllers = controllersOf(world, log, journal);
   const links = assembleLinks(world, log, { journal, controllers, receipts, mesh, foreign });
+  const { registry } = log.journal.fold.controllers;
+  if (links !== undefined) log.watchMesh?.(() => meshSeen(registry, links, world.mesh?.maxSkewMs ?? 0));
   const meshState = assembleMeshState(world, log, { events, links, lines, leads: () => leadership.epoch() });
+  log.guardHistory?.(meshState?.guard ?? null);
   return {
     controllers,
     receipts,
     lines,
     links,
     meshState,
+    arrivals: meshState === undefined ? keptArrivals(world, log, events) : () => meshState.arrivals,
     close: (): void => {
       links?.close();
       mesh?.stop();

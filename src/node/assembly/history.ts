@@ -14,10 +14,10 @@ import {
   type ExchangeOptions,
   exchangeSegments,
   Retention,
+  type RetentionOptions,
   type SegmentFetcher,
 } from "../../logs/index.ts";
 import type { Clearance } from "../../ports/clearance.ts";
-import type { Clock } from "../../ports/clock.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type { Disk } from "../../ports/disk.ts";
 import type { Logger } from "../../ports/logger.ts";
@@ -104,6 +104,11 @@ export function exchangeHistory(options: ExchangedHistory): {
 /** Begins with no number of another query (core/archive). */
 const RECEIPTS_TAG = 16;
 
+/** Questions about receipts, as the other members know them. */
+export function aboutReceipts(peers: Pick<PeerQueries, "ask">): Pick<PeerQueries, "ask"> {
+  return { ask: (peer, query) => peers.ask(peer, tagged(query, RECEIPTS_TAG)) };
+}
+
 /** One way to ask for several: what has a tag is for that one. Whoever does not know the tag answers nothing. */
 function sharedQueries(queries: PeerQueries): (tag: number | null) => PeerQueries {
   const answers = new Map<number | null, Answering>();
@@ -127,7 +132,7 @@ function sharedQueries(queries: PeerQueries): (tag: number | null) => PeerQuerie
 export function retainHistory(
   archive: Archive,
   keepDays: number | null,
-  around: { readonly isPaused: () => boolean; readonly clock: Clock; readonly logger: Logger },
+  around: Pick<RetentionOptions, "isPaused" | "mayGo" | "clock" | "logger">,
 ): Retention {
   const keepMs = keepDays === null ? null : keepDays * DAY_MS;
   return new Retention({ archive, keepMs, ...around });
@@ -147,6 +152,16 @@ export function historyRefusal(archive: Pick<Archive, "isBehind" | "quota">): Te
     "QUOTA_EXCEEDED",
     `${why}. Raise history.quota_bytes, or let go of old events with history.keep_days.`,
   );
+}
+
+/** As an alert says it: own jobs are refused for own events alone, but other sites' events bring the disk near its end too. */
+export function historyLevel(
+  { quota }: Pick<Archive, "quota">,
+  receipts: Pick<Archive, "quota"> | null,
+): Archive["quota"]["level"] {
+  const { level, usedBytes, alarmBytes } = quota;
+  const both = usedBytes + (receipts?.quota.usedBytes ?? 0);
+  return level === "ok" && alarmBytes !== null && both >= alarmBytes ? "alarm" : level;
 }
 
 /** Why no pages of other sites are taken: the site's own events go first, so that both together count. */

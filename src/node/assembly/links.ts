@@ -18,13 +18,13 @@ export interface LinksWorld extends Pick<MeshLinkSettings, "accept" | "parents" 
 /** Undefined: pages of other sites are not kept here. */
 export function foreignLines(world: ServicesWorld, { receipts, journal }: NodeLog): ForeignLines | undefined {
   if (receipts === null) return undefined;
-  const { digest, meshState } = world;
+  const { clock, digest, meshState } = world;
   const { registry } = journal.fold.controllers;
   const lineBefore = (line: string): string | null => registry.lineBefore(controllerOf(line), line);
   // Views that do not answer are no reason to refuse a page: it is found by reading, then.
   const receiptOf = (line: string, sequence: number): Promise<number | null> =>
     meshState === undefined ? Promise.resolve(null) : meshState.views.receiptOf(line, sequence).catch(() => null);
-  return new ForeignLines({ receipts: receipts.fold, archive: receipts.archive, digest, receiptOf, lineBefore });
+  return new ForeignLines({ receipts: receipts.fold, archive: receipts.archive, digest, clock, receiptOf, lineBefore });
 }
 
 export interface LinkedParts {
@@ -65,6 +65,7 @@ export function assembleLinks(world: ServicesWorld, log: NodeLog, parts: LinkedP
     receipts: {
       stateOf: (line) => fold.state.line(line) ?? null,
       pointOf: (line, size) => foreign.pointOf(line, size),
+      all: () => foreign.receipts(),
       receive: async (page) => (await receipts.receive([page]))[0]!,
       onGrown: (listener) => fold.follow(({ receipt }) => listener(receipt.page.line)),
     },

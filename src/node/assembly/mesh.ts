@@ -11,7 +11,8 @@ import type { PointHistory } from "../../controller/mesh/own/page-reader.ts";
 import { SigningGate } from "../../controller/mesh/own/signing-gate.ts";
 import { continueLines } from "../../controller/mesh/own/succession.ts";
 import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
-import type { Renewal } from "../../core/mesh/registry/index.ts";
+import type { OwnPlace, Renewal } from "../../core/mesh/registry/index.ts";
+import type { LineState } from "../../core/mesh/model.ts";
 import { ringKeyOf } from "../../core/mesh/proof/index.ts";
 import { decodeEvent } from "../../core/events/index.ts";
 import type { ChainPoint } from "../../core/archive/index.ts";
@@ -70,7 +71,8 @@ interface Around {
 export function keepLines(line: LineLog | undefined, { journal, fold, author, newId }: Around): void {
   if (line === undefined) return;
   const renewed = (): Renewal | null => fold.controllers.registry.renewed;
-  continueLines({ journal, fold: fold.ownLine, head: line.head, author, newId, renewed });
+  const gated = (): OwnPlace | null => fold.controllers.registry.gated;
+  continueLines({ journal, fold: fold.ownLine, head: line.head, author, newId, renewed, gated });
 }
 
 export interface OwnMesh {
@@ -84,13 +86,15 @@ export interface MeshParts {
   /** Lines of other sites. */
   readonly foreign: LineSource | undefined;
   readonly leads: () => boolean;
+  /** What this site has of another site's line. */
+  readonly lineState: (line: string) => LineState | null;
 }
 
 /** Undefined where the site is standalone. */
 export function assembleMesh(
   line: LineLog | undefined,
   around: Around,
-  { events, leads, foreign }: MeshParts,
+  { events, leads, foreign, lineState }: MeshParts,
 ): OwnMesh | undefined {
   const mesh = line?.mesh ?? null;
   if (mesh === null) return undefined;
@@ -112,6 +116,7 @@ export function assembleMesh(
       hasSigned: (id, note) => own.hasSigned(id, note),
     }),
     head: line!.head,
+    canSign: () => own.status().kind !== "not-signing",
     hasOthers: () => others().length > 0,
     askOthers: async () => (await Promise.all(others().map((peer) => askCompared(peers, peer)))).includes(true),
   });
@@ -139,7 +144,8 @@ export function assembleMesh(
       own,
       gate,
       foreign,
-      sites: () => sitesOf(fold),
+      sites: () => sitesOf(fold, lineState),
+      leftAt: () => fold.controllers.registry.leftAt,
       forks: () => fold.controllers.registry.forks(),
       evidenceAt: (sequence) => evidenceAt(events, sequence),
     }),
@@ -158,14 +164,21 @@ async function evidenceAt(events: EventsService, sequence: number): Promise<Fork
   return read?.kind === "event" ? (read.event.payload["evidence"] as ForkView["evidence"]) : null;
 }
 
-function sitesOf({ controllers: { registry } }: SiteJournal): readonly SiteView[] {
-  return registry.sites().map((site) => ({
-    id: site.id,
-    name: site.name,
-    url: site.url,
-    status: registry.status(site),
-    line: site.lines.at(-1)?.line ?? null,
-  }));
+function sitesOf({ controllers: { registry } }: SiteJournal, lineState: MeshParts["lineState"]): readonly SiteView[] {
+  return registry.sites().map((site) => {
+    const newest = site.lines.at(-1);
+    const state = newest === undefined ? null : lineState(newest.line);
+    return {
+      id: site.id,
+      name: site.name,
+      url: site.url,
+      status: registry.status(site),
+      line: newest?.line ?? null,
+      ring: state?.ring ?? newest?.ring ?? null,
+      size: state?.size ?? 0,
+      lastEventAtMs: state === null || state.size === 0 ? null : state.timestamp,
+    };
+  });
 }
 
 /** Whose events a site writes: as the log says, until an operator began a new line in it. */

@@ -2,23 +2,33 @@
 // cluster as an operator sees it. Around an engine that runs, in the turn in which it began: the vote that ends an outage is
 // often won while the rest of a server is opened.
 
+import type { MeshSeen } from "../../core/health/mesh.ts";
 import { ClusterService, type ClusterOptions } from "../../controller/cluster/cluster.ts";
 import { membersBelow, membersHeardBelow } from "../../controller/cluster/cluster-view.ts";
 import { emptyWorker } from "../../controller/cluster/worker-queries.ts";
 import type { MeshAnswers } from "../../controller/mesh/own/key-queries.ts";
+import type { GuardedArchive, HistoryGuard } from "../../controller/mesh/state/history-guard.ts";
 import { type Leading, raftLeading } from "../../controller/leadership/leading.ts";
 import { TenureError } from "../../core/kit/errors.ts";
+import type { SigningHeld } from "../../core/health/index.ts";
 import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
 import type { ChainPoint } from "../../core/archive/index.ts";
 import { members } from "../../core/raft/index.ts";
 import type { Engine } from "../../engine/engine.ts";
-import { type Archive, lacksOf, ownLacks, type SegmentFetcher } from "../../logs/index.ts";
+import { type Archive, lacksOf, ownLacks, type Retention, type SegmentFetcher } from "../../logs/index.ts";
 import type { Clearance } from "../../ports/clearance.ts";
 import type { Peers } from "../../ports/peers/peers.ts";
 import type { PeerQueries } from "../../ports/peers/queries.ts";
 import type { NodeLog, NodeReceipts, NodeWorld } from "./assemble.ts";
 import { diskRefusal, type DiskState, pauseRefusal } from "./guards.ts";
-import { exchangeHistory, historyRefusal, receiptsRefusal, retainHistory } from "./history.ts";
+import {
+  aboutReceipts,
+  exchangeHistory,
+  historyLevel,
+  historyRefusal,
+  receiptsRefusal,
+  retainHistory,
+} from "./history.ts";
 import type { LineLog, MeshMembers, MeshSettings } from "./mesh.ts";
 import type { ServerMachine } from "./machine.ts";
 
@@ -61,32 +71,34 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
   const listeners: (() => void)[] = [];
   const changed = (): void => listeners.forEach((listener) => listener());
   const { line, meshAnswers } = lineLogOf(options);
-  const { fetcher, stop: stopHistory } = keepHistory(options, changed, meshAnswers);
-  let replayProblem: (() => string | null) | null = null;
+  const guarded = Promise.withResolvers<HistoryGuard | null>();
+  const kept = keepHistory(options, { changed, mesh: meshAnswers, guard: guarded.promise });
+  const mesh = meshAlerts();
   const cluster = new ClusterService({
     ...options,
     ...leading,
     consensus: engine,
     random: random.fork("cluster"),
     machine,
-    disk: {
-      // A write that waits for room is late too; that the disk is full says more.
-      state: () => (engine.status().isDiskStalled && disk.state() !== "full" ? "stalled" : disk.state()),
-      freeBytes: () => disk.freeBytes(),
-    },
+    disk: diskSeen(options),
     snapshots: snapshotsOf(engine),
     stalls: () => engine.counts.stalls,
-    historyQuota: () => archive.quota.level,
-    history: () => fetcher.standing,
-    replayProblem: () => replayProblem?.() ?? null,
+    historyQuota: () => historyLevel(archive, receipts),
+    history: () => kept.fetcher.standing,
+    ...mesh.asked,
     lacks: async (peer) => (peer === engine.status().peer ? ownLacks(archive) : lacksOf(peers, peer)),
+    receipts: () => kept.receiptsFetcher?.standing,
+    lacksReceipts: async (peer) => {
+      if (receipts === null) return null;
+      return peer === engine.status().peer ? ownLacks(receipts) : lacksOf(aboutReceipts(peers), peer);
+    },
     onDrain: (isWanted) => clearance?.drained(isWanted),
   });
   cluster.start();
   return {
     cluster,
     leading,
-    fetched: () => fetcher.counts,
+    fetched: () => kept.fetcher.counts,
     // A recovery has another cluster id, and so another author (design D13).
     author: options.clusterId,
     journal: jobs,
@@ -95,9 +107,8 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     leadership: leading.leadership,
     history: archive,
     eventArchive: archive,
-    watchReplay: (problem) => {
-      replayProblem = problem;
-    },
+    ...mesh.watch,
+    guardHistory: (guard) => guarded.resolve(guard),
     onHistoryChanged: (listener) => void listeners.push(listener),
     believedMs: () => cluster.believedMs(),
     pausing: machine,
@@ -112,23 +123,72 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     lineState: (id) => options.machine.mesh.fold.state.line(id) ?? null,
     line,
     stop: async () => {
-      await stopHistory();
+      guarded.reject(new Error("the node stops"));
+      await kept.stop();
       cluster.stop();
       leading.close();
     },
   };
 }
 
+function diskSeen({ engine, disk }: OwnLogOptions): ClusterOptions["disk"] {
+  return {
+    // A write that waits for room is late too; that the disk is full says more.
+    state: () => (engine.status().isDiskStalled && disk.state() !== "full" ? "stalled" : disk.state()),
+    freeBytes: () => disk.freeBytes(),
+  };
+}
+
+/** What this node's alerts ask of the mesh, whose services are assembled after the cluster's. */
+function meshAlerts() {
+  let replayProblem: (() => string | null) | null = null;
+  let signingHeld: (() => SigningHeld | null) | null = null;
+  let seen: (() => MeshSeen | null) | null = null;
+  const watch: Required<Pick<NodeLog, "watchReplay" | "watchSigning" | "watchMesh">> = {
+    watchReplay: (problem) => {
+      replayProblem = problem;
+    },
+    watchSigning: (held) => {
+      signingHeld = held;
+    },
+    watchMesh: (sites) => {
+      seen = sites;
+    },
+  };
+  const asked = {
+    replayProblem: () => replayProblem?.() ?? null,
+    signingHeld: () => signingHeld?.() ?? null,
+    mesh: () => seen?.() ?? null,
+  };
+  return { asked, watch };
+}
+
+interface HistoryAround {
+  readonly changed: () => void;
+  readonly mesh: () => MeshAnswers | null;
+  /** Null: whatever is older than it is kept may go. Pending: nobody knows yet. */
+  readonly guard: Promise<HistoryGuard | null>;
+}
+
 /** Both histories: exchanged with the other members, and kept for as long as is configured. */
-function keepHistory(options: OwnLogOptions, changed: () => void, mesh: () => MeshAnswers | null) {
+function keepHistory(options: OwnLogOptions, { changed, mesh, guard }: HistoryAround) {
   const { engine, archive, receipts, peers, clock, random, logger, clearance } = options;
   const around = { clock, random: random.fork("history"), logger };
   const exchange = exchangeHistory({ ...around, engine, peers, archive, receipts, clearance, changed, mesh });
-  const retained = { isPaused: () => options.machine.machine.isPaused, clock, logger };
-  const archives = receipts === null ? [archive] : [archive, receipts];
-  const retentions = archives.map((one) => retainHistory(one, options.keepDays, retained));
+  const retained = (one: Archive, of: GuardedArchive): Retention =>
+    retainHistory(one, options.keepDays, {
+      isPaused: () => options.machine.machine.isPaused,
+      mayGo: async (sequence) =>
+        (await guard)?.mayGo(of, sequence) ?? Promise.resolve({ through: sequence, isStuck: false }),
+      clock,
+      logger,
+    });
+  // Who stops before anybody has asked.
+  guard.catch(() => undefined);
+  const retentions = [retained(archive, "own"), ...(receipts === null ? [] : [retained(receipts, "receipts")])];
   return {
     fetcher: exchange.events,
+    receiptsFetcher: exchange.receipts,
     stop: async (): Promise<void> => {
       await exchange.events.stop();
       await exchange.receipts?.stop();

@@ -21,7 +21,7 @@ import { readWeb } from "./web.ts";
 export interface ApiParts {
   readonly clusterId: string;
   readonly cluster: Cluster;
-  readonly services: Pick<NodeServices, "parts" | "scopes" | "stats" | "lines" | "links" | "meshState">;
+  readonly services: Pick<NodeServices, "parts" | "scopes" | "stats" | "lines" | "links" | "meshState" | "arrivals">;
   readonly server: () => ServerStats;
   readonly options: Pick<ServerNodeOptions, "logs" | "diagnostics" | "onFatal">;
   readonly tls: ApiTls | null;
@@ -51,6 +51,7 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
     lines: services.lines,
     links: services.links,
     meshState: services.meshState,
+    arrivals: services.arrivals,
     nodeId: config.nodeId,
     clusterId,
     keys: config.keys,

@@ -3,6 +3,7 @@
 // says who is there (designs/mesh.md: nobody makes this site call somewhere by registering an address).
 
 import { join } from "node:path";
+import { getCACertificates } from "node:tls";
 import { isLoopback, type ServerConfig } from "../../contract/index.ts";
 import { openMeshViews } from "../../drivers/sqlite/index.ts";
 import { httpSites, type SiteAccess } from "../../drivers/sites/index.ts";
@@ -38,13 +39,13 @@ export function meshWorld(config: ServerConfig): Pick<ServicesWorld, "mesh" | "l
 
 /** Undefined: the site is standalone. What a site showed while it was distributed stays, and goes on from there later. */
 export async function openMeshState(
-  { mesh, dataDir }: ServerConfig,
+  { mesh, dataDir, history }: ServerConfig,
   clusterId: string,
   logger: Logger,
 ): Promise<ServicesWorld["meshState"]> {
   if (mesh.mode === "standalone") return undefined;
   const views = await openMeshViews({ path: join(dataDir, MESH_FILE), clusterId, logger });
-  return { views, replayMs: mesh.replayHours * HOUR_MS };
+  return { views, replayMs: mesh.replayHours * HOUR_MS, isCut: history.keepDays !== null };
 }
 
 /**
@@ -66,11 +67,17 @@ export function callable({
 
 function accessOf({ mesh, api }: ServerConfig): SiteAccess {
   const key = mesh.apiKeyFile === null ? undefined : pem(mesh.apiKeyFile).trim();
-  const authorities = mesh.peers.flatMap(({ caFile }) => (caFile === null ? [] : [pem(caFile)]));
-  if (authorities.length > 0 && api.tls !== null && api.tls.clientCaFile !== null) {
-    authorities.push(pem(api.tls.clientCaFile));
-  }
-  // With a key, that says who calls; a certificate of a node would say something else.
-  const own = api.tls === null || key !== undefined ? {} : { cert: pem(api.tls.certFile), key: pem(api.tls.keyFile) };
-  return { key, tls: { ...(authorities.length === 0 ? {} : { ca: authorities.join("\n") }), ...own } };
+  const ca = authoritiesOf({ mesh, api });
+  // A node's own certificate says `server`, which is a viewer at another site: only one that names this site speaks for it.
+  const { certificate } = mesh;
+  const own = certificate === null ? {} : { cert: pem(certificate.certFile), key: pem(certificate.keyFile) };
+  return { key, tls: { ...(ca === null ? {} : { ca }), ...own } };
+}
+
+/** Who may vouch for the address of another site: those of `mesh.peers`; else this cluster's own, or one that everybody knows. Null: those alone. */
+function authoritiesOf({ mesh, api }: Pick<ServerConfig, "mesh" | "api">): string | null {
+  const ownFile = api.tls?.clientCaFile ?? null;
+  const named = [...mesh.peers.map(({ caFile }) => caFile), ownFile].filter((file) => file !== null);
+  if (named.length === 0) return null;
+  return [...named.map(pem), ...(mesh.peers.length === 0 ? getCACertificates("default") : [])].join("\n");
 }

@@ -15,6 +15,10 @@ export interface Controllers {
   /** `ring`: the hash of the ring that the site may register with in place of the one that is pinned; null: none. */
   approve(request: Request, id: string, ring: string | null): Promise<ControllerView>;
   evict(request: Request, id: string): Promise<ControllerView>;
+  /** This site leaves its mesh: an own event, and nothing the second time. BAD_REQUEST where it has no line yet. */
+  leave(request: Request): Promise<void>;
+  /** And comes back. */
+  join(request: Request): Promise<void>;
 }
 
 export interface ControllerToRegister {

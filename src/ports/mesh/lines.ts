@@ -30,6 +30,8 @@ export interface MeshLines extends LineSource {
   sites(): readonly SiteView[];
   status(): OwnLineStatus;
   gate(): GateView;
+  /** The place in the own line where this site has left its mesh; null: it takes part. */
+  leftAt(): number | null;
   /** Lines that are proven to have forked; of one site, or of all. */
   forks(site: string | null): Promise<readonly ForkView[]>;
   /** An operator says that nothing is to be compared any more; or that the next line begins. NOT_LEADER, BAD_REQUEST. */
@@ -93,6 +95,12 @@ export interface SiteView {
   readonly status: string;
   /** The newest one that is known; null: it registered without a ring. */
   readonly line: LineId | null;
+  /** In force, as far as the line is here; else the one that is pinned. */
+  readonly ring: Ring | null;
+  /** How much of the line is here. */
+  readonly size: number;
+  /** The time of the last event of that, by its site's clock; null: there is none. */
+  readonly lastEventAtMs: number | null;
 }
 
 export type OwnLineStatus =

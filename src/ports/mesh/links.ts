@@ -1,6 +1,8 @@
 // The links of this site to other sites, as the API serves and shows them. Only the leader has links: elsewhere everything but `views`
 // throws NOT_LEADER.
 
+import type { LineId } from "../../core/mesh/model.ts";
+import type { Request } from "../jobs.ts";
 import type { Delivered, Delivery } from "./sites.ts";
 
 /** A delivery whose pages nobody has looked at. */
@@ -16,25 +18,34 @@ export interface ServedStream {
   close(): void;
 }
 
-export type DeliveryAnswer =
-  | { readonly kind: "delivered"; readonly body: Delivered }
-  /** Nothing of it was taken; it fits after so long. */
-  | { readonly kind: "limited"; readonly retryAfterMs: number };
+/** It is more than a site may send. Nothing of it was taken; it fits after so long. */
+interface Limited {
+  readonly kind: "limited";
+  readonly retryAfterMs: number;
+}
+
+export type OpenAnswer = { readonly kind: "open"; readonly stream: ServedStream } | Limited;
+export type DeliveryAnswer = { readonly kind: "delivered"; readonly body: Delivered } | Limited;
 
 /** What became of a single event, which has no signature of its own. */
 export type HintAnswer = "known" | "pending" | "invalid" | "line-unknown";
 
 export interface LinkView {
-  /** Of the site at the other end; null: it has not said who it is. */
+  /** Of the site at the other end, also of the last one there; null: it has not said who it is. */
   readonly controller: string | null;
   readonly direction: "dialled" | "served";
   /** Null: it dialled. */
   readonly url: string | null;
   readonly connected: boolean;
+  /** How long it has not been, of a parent; null: it is, or the other site dials. */
+  readonly downMs: number | null;
   readonly roundTripMs: number | null;
   /** Events of all lines that are here and not there, as far as its heads say; and the other way around. */
   readonly lagEvents: number;
+  /** How long ago the oldest of these was there to be sent. */
+  readonly lagMs: number;
   readonly missingEvents: number;
+  readonly missingMs: number;
   /** Its wall clock minus ours, when it was heard last. */
   readonly skewMs: number | null;
   /** How long ago that was. */
@@ -45,10 +56,31 @@ export interface LinkView {
   readonly blamed: Readonly<Record<string, number>>;
 }
 
+/** What came of an operator's word that this site leaves its mesh, or is back. */
+export interface DepartureView {
+  readonly controller: string;
+  /** The place of that word in the own line; null: this site takes part. */
+  readonly leftAt: number | null;
+  /** Sites that are known to have it. */
+  readonly confirmed: readonly string[];
+  /** Peers that are not: they were not connected, or did not answer in time. Others may have passed it on to them. */
+  readonly unconfirmed: readonly string[];
+}
+
 export interface MeshLinks {
-  /** PERMISSION_DENIED: such a site is not registered here. */
-  open(controller: string, heads: readonly string[]): ServedStream;
+  /** `bytes`: of the request. PERMISSION_DENIED: such a site is not registered here, or was evicted. */
+  open(controller: string, heads: readonly string[], bytes: number): OpenAnswer;
+  /** PERMISSION_DENIED: the site was evicted. */
   deliver(delivery: ReceivedDelivery, bytes: number): Promise<DeliveryAnswer>;
+  /** Nothing is given to such a site, and nothing taken from it. */
+  isEvicted(controller: string): boolean;
+  /** So long nothing that this site sends is taken: what it sent last was too much. 0: it may send. */
+  owedMs(controller: string): number;
   hint(event: Readonly<Record<string, unknown>>): HintAnswer;
   views(): readonly LinkView[];
+  /** What is lacking here of each line, as far as linked sites say: how many events, and since when that is known. Null: this node has no links. */
+  lacking(): ReadonlyMap<LineId, { readonly events: number; readonly ms: number }> | null;
+  /** Resolves when every link has ended. NOT_LEADER; BAD_REQUEST: there is no line yet. */
+  leave(request: Request): Promise<DepartureView>;
+  join(request: Request): Promise<DepartureView>;
 }

@@ -1,6 +1,6 @@
 // What a thread keeps of all sites of the mesh: the merged state of jobs, agents and controllers, the newest events for search, and where
 // receipts and checkpoints are. It follows the arrivals of this site (own events and foreign ones, in one numbering) and may lag behind them.
-// Nothing is ever decided from it: it can be deleted and is then built again from the two archives.
+// Nothing is ever decided from it: it can be deleted and is then built again from the two archives, and from a saved state where they are cut.
 
 import type { LineId } from "../../core/mesh/model.ts";
 import type { LineMark, ShownJob } from "../../core/mesh/merge/shown-job.ts";
@@ -37,6 +37,8 @@ export interface MeshViews {
   put(batch: readonly ArrivedEvent[]): Promise<void>;
   /** A line that is forked or evicted leaves the hash, and its claims on jobs count after all others. Null: it counts again. The same once more changes nothing. */
   mark(line: LineId, mark: LineMark | null): Promise<void>;
+  /** The last event of this line that is here; 0: none. */
+  lastOf(line: LineId): Promise<number>;
   /** The receipt with which this event came; null: an own event, or not here yet. */
   receiptOf(line: LineId, sequence: number): Promise<number | null>;
   /** The first event that came with this receipt; null: not here yet, or not any more. */
@@ -49,16 +51,26 @@ export interface MeshViews {
   controllers(): Promise<readonly ControllerView[]>;
   events(query: MeshEventQuery): Promise<MeshEventPage>;
   hash(): Promise<MeshHash>;
+  /** The last arrival of the saved state, from which a file that is lost goes on; null: there is none. */
+  readonly savedThrough: number | null;
   /**
-   * Builds the projection aside, from all arrivals since the first, and compares its hash with that of the present one as it was when
-   * this began. What comes after that moment is not taken from `arrivals`.
+   * Builds the projection aside, from nothing or from the saved state, and compares its hash with that of the present one as it was when
+   * this began. `arrivals`: all that follow; what comes after that moment is not taken from them. Where both are equal and `saves` is set, what
+   * was built is the saved state from then on.
    */
-  replay(arrivals: AsyncIterable<readonly ArrivedEvent[]>): Promise<MeshReplay>;
-  /** Sets aside what was kept and begins anew, as after `onReset`. */
-  rebuild(reason: string): Promise<void>;
+  replay(how: ReplayHow, arrivals: AsyncIterable<readonly ArrivedEvent[]>): Promise<MeshReplay>;
+  /** What is shown now is the saved state from then on, although it was compared with nothing. */
+  save(): Promise<void>;
+  /** Sets aside what was kept and begins anew, as after `onReset`. From nothing: the saved state goes too. */
+  rebuild(reason: string, from: ReplayHow["from"]): Promise<void>;
   /** What was kept is gone, or the thread that writes died: ask for `through`, mark lines again, and feed from there. */
   onReset(listener: () => void): void;
   close(): Promise<void>;
+}
+
+export interface ReplayHow {
+  readonly from: "nothing" | "saved";
+  readonly saves: boolean;
 }
 
 export interface MeshPlace {
@@ -183,7 +195,7 @@ export interface MeshReplayed {
   readonly atMs: number;
   /**
    * `differs`: what was shown was built anew. `broken`: an archive is damaged, and nothing was compared. `cut`: the archives do not begin with the
-   * first event, so that nothing can be compared; they are sound.
+   * first event and no saved state reaches as far, so that nothing can be compared; they are sound.
    */
   readonly outcome: "equal" | "differs" | "broken" | "cut";
   readonly events: number;

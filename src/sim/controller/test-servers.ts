@@ -30,6 +30,8 @@ export interface TestServersOptions {
   readonly election?: Partial<ElectionConfig> | undefined;
   /** What a disk says that it lacks of the history, as the leader hears it. */
   readonly lacks?: ((peer: PeerKey) => Lacks | null) | undefined;
+  /** The same of receipts of other sites' events. */
+  readonly lacksReceipts?: ((peer: PeerKey) => Lacks | null) | undefined;
 }
 
 export interface LogLine extends LogFields {
@@ -216,7 +218,7 @@ export class TestServers {
   #started(boot: Boot, made: Omit<TestServer, "cluster"> & { readonly peers: TestPeers }): void {
     const { node } = boot;
     const { engine, machine, inner, peers } = made;
-    const { expect, election, lacks } = this.#options;
+    const { expect, election, lacks, lacksReceipts } = this.#options;
     this.#founded.add(node);
     this.#peers.set(node, peers);
     const cluster = new ClusterService({
@@ -235,6 +237,7 @@ export class TestServers {
       snapshots: { newest: () => null, save: () => Promise.reject(new Error("none")), read: async () => null },
       stalls: () => engine.counts.stalls,
       lacks: lacks === undefined ? undefined : async (peer) => lacks(peer),
+      lacksReceipts: lacksReceipts === undefined ? undefined : async (peer) => lacksReceipts(peer),
       // Only a founder is told whom to expect.
       expect: incarnationOf(engine.peer) === FOUNDER ? expect : undefined,
     });

@@ -50,8 +50,7 @@ async function answerOf(parts: DoorParts, question: Question): Promise<SiteAnswe
     }
     case "deliver": {
       const { delivery } = question;
-      const bytes = JSON.stringify(delivery).length;
-      const call = { body: delivery, caller: callerOf(delivery.controller), header: () => String(bytes) };
+      const call = { body: delivery, caller: callerOf(delivery.controller), header: () => lengthOf(delivery) };
       const { body } = (await handlersOf(parts).broadcast(call as unknown as Call<"broadcast">)) as Answer;
       return { kind: "answer", body };
     }
@@ -60,13 +59,16 @@ async function answerOf(parts: DoorParts, question: Question): Promise<SiteAnswe
   }
 }
 
+/** A simulated site serves any number of streams: the bound on streams is the server's own. */
+const takeStream = (): (() => void) => () => undefined;
+
 async function serve(
   parts: DoorParts,
   opening: Opening,
   signal: AbortSignal,
   send: (message: LinkMessage) => Promise<void>,
 ): Promise<SiteAnswer<null>> {
-  const call = { body: opening, caller: callerOf(opening.controller), takeStream: () => () => undefined };
+  const call = { body: opening, caller: callerOf(opening.controller), header: () => lengthOf(opening), takeStream };
   const answer = (await handlersOf(parts).meshStream(call as unknown as Call<"meshStream">)) as StreamAnswer;
   const write = (line: string): Promise<void> => send(messageOf(JSON.parse(line) as WireMessage));
   try {
@@ -79,6 +81,11 @@ async function serve(
 
 function handlersOf({ links, cluster }: Pick<DoorParts, "links" | "cluster">): ReturnType<typeof meshLinksHandlers> {
   return meshLinksHandlers({ cluster } as unknown as Service, links);
+}
+
+/** As its header says it. */
+function lengthOf(body: object): string {
+  return String(JSON.stringify(body).length);
 }
 
 function callerOf(controller: string): Call<"broadcast">["caller"] {

@@ -56,6 +56,7 @@ async function stillEqual(stage: MeshStage): Promise<string | null> {
 
 /** Null: all honest sites have all that they must have. */
 function differenceOf(stage: MeshStage): string | null {
+  if (stage.operator.isRestoring) return "a site is being restored";
   for (const site of stage.honest) {
     for (const name of site.names) {
       const server = site.server(name);
@@ -69,24 +70,35 @@ function differenceOf(stage: MeshStage): string | null {
 
 function lacks(stage: MeshStage, site: SimSite, server: SiteServer): string | null {
   const { ledger, liar } = stage;
+  if (ledger.endOf(site.id) !== null && stage.linesOf(site.id).length < 2) return "has begun no new line";
   if (server.fold.chain.sequence !== ledger.of(site.id).length)
     return `has ${server.fold.chain.sequence} of ${ledger.of(site.id).length} own events`;
   for (const { id } of stage.sites) {
     if (id === site.id || ledger.hasEvicted(site.id, id)) continue;
-    const line = stage.lineOf(id);
-    if (line === null) return `knows no line of ${id}`;
+    const lines = stage.linesOf(id);
+    if (lines.length === 0) return `knows no line of ${id}`;
     const isForked = liar !== null && liar.site === id && liar.second !== null;
     if (isForked) {
-      if (stage.honest.some((one) => stage.wires.sawBoth(one.id)) && !isFrozen(server, line))
-        return `has not frozen ${line}, which was forked`;
+      const isShown = stage.honest.some((one) => stage.wires.sawBoth(one.id));
+      const line = lines.find((one) => isShown && !isFrozen(server, one));
+      if (line !== undefined) return `has not frozen ${line}, which was forked`;
       continue;
     }
-    const state = server.mesh.state.line(line);
-    const [have, all] = [state?.size ?? 0, ledger.of(id).length];
-    if (state === undefined || have !== all) return `has ${have} of ${all} events of ${id}`;
-    if (rootHexOf(state, stage) !== stage.toldBy(id)?.root(all)) return `has another history of ${id}`;
+    for (const line of lines) {
+      const difference = differs(stage, site.id, server, line);
+      if (difference !== null) return difference;
+    }
   }
   return null;
+}
+
+function differs(stage: MeshStage, site: string, server: SiteServer, line: string): string | null {
+  const state = server.mesh.state.line(line);
+  const [have, all] = [state?.size ?? 0, stage.sizeAt(site, line)];
+  if (have !== all) return `has ${have} of ${all} events of ${line}`;
+  return state === undefined || rootHexOf(state, stage) === stage.toldBy(line).root(all)
+    ? null
+    : `has another history of ${line}`;
 }
 
 export function isFrozen({ fold }: SiteServer, line: string): boolean {

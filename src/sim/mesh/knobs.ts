@@ -9,6 +9,8 @@ export const SITES = ["a", "b", "c", "d", "e"] as const;
 /** As the specification has it: clocks of sites may be off by minutes, and nothing but alerts depends on it. */
 const SKEW_MS_MAX = 600_000;
 
+const RESTORING_S = 3;
+
 /** Who has whom as parents. */
 const TOPOLOGIES = {
   star: { b: ["a"], c: ["a"], d: ["a"], e: ["a"] },
@@ -42,7 +44,8 @@ export interface MeshLimits {
 export function drawMeshKnobs(random: Random, { pins }: MeshLimits = {}): MeshKnobs {
   const knobs = { ...drawAll(random), ...pins };
   // An operator who evicts the liar would end what the run is about.
-  return { ...knobs, evicts: knobs.evicts && knobs.lie === null };
+  const isPlain = knobs.lie === null;
+  return { ...knobs, evicts: knobs.evicts && isPlain, restores: knobs.restores && isPlain && !knobs.evicts };
 }
 
 export function parentsOf(topology: Topology, site: string): readonly string[] {
@@ -54,7 +57,10 @@ function drawAll(random: Random) {
   const lie = random.fork("lies").chance(0.4) ? random.fork("lie").pick(LIES) : null;
   const evicts = lie === null && random.fork("evicts").chance(0.25);
   const topologies = topologiesFor(lie, evicts);
-  const seconds = random.fork("duration").between(3, 6);
+  const restores = lie === null && !evicts && random.fork("restores").chance(0.5);
+  // Sites have met, and relay each other's lines, after some seconds; a site that was restored is up again after some more. Faults, lies and
+  // new jobs go on longer than that.
+  const seconds = random.fork("duration").between(5, 10) + (restores ? RESTORING_S : 0);
   const kinds: readonly MeshFault["kind"][] = [];
   return {
     topology: random.fork("topology").pick(topologies),
@@ -63,6 +69,8 @@ function drawAll(random: Random) {
     lie,
     /** One site is evicted at another one. */
     evicts,
+    /** One site is started from an old copy of its disks. */
+    restores,
     liar: random.fork("liar").pick(SITES),
     weather: drawWeather(random.fork("weather")),
     link: { latencyMinMs: random.fork("link").between(0.1, 3), latencyTailMs: 1 } satisfies Partial<LinkModel>,
@@ -78,7 +86,7 @@ function drawAll(random: Random) {
     snapshotAfterEntries: random.fork("snapshot").pick([20, 60, 1_000]),
     segmentEvents: random.fork("segment-events").pick([5, 20, 60]),
     viewsDelayMs: random.fork("views-delay").pick([1, 20, 200]),
-    clientPauseMs: random.fork("client-pause").pick([60, 150, 400]),
+    clientPauseMs: random.fork("client-pause").pick([120, 300, 700]),
     jobsMax: random.fork("jobs").pick([6, 14, 30]),
     workMs: [5, 200] as const,
     historyLies: false,

@@ -1,5 +1,6 @@
 // What is true in a simulated mesh: which events each site has committed, with their bytes; what clients were answered; and which arrival
-// numbers events have at each site. Nodes report as they apply, and nothing is taken back, except by a disk that was restored.
+// numbers events have at each site. Nodes report as they apply, and nothing is taken back, except by a disk that was restored: then the
+// site has the history of that time again, and goes on from there. What others had of it by then stays the history of the line that it had.
 //
 // Invariants that are checked as nodes report:
 // - All nodes of a site apply the same own events, and the same receipts, each at one place.
@@ -28,15 +29,32 @@ export interface OwnEvent {
   readonly atMs: number;
 }
 
-interface SiteBook {
-  events: OwnEvent[];
-  /** After a restore: each of them may go on otherwise from one place on. */
-  mayRewrite: { events: boolean; receipts: boolean; arrivals: boolean };
+/** What a site has applied. */
+interface History {
+  readonly events: OwnEvent[];
   /** By arrival number: `own 5` or `<line> 5`. */
-  arrivals: string[];
+  readonly arrivals: string[];
   /** The place of each, to find doubles. */
-  places: Map<string, number>;
-  receipts: string[];
+  readonly places: Map<string, number>;
+  readonly receipts: string[];
+}
+
+/** A line whose site was restored. */
+interface Restored {
+  readonly line: string;
+  readonly before: History;
+  /** So much of the line each of the others had by then. */
+  readonly had: ReadonlyMap<string, number>;
+  /** And all of them together. */
+  readonly exported: readonly OwnEvent[];
+  /** The first event that is another one since; null: none yet. */
+  from: number | null;
+}
+
+interface SiteBook {
+  history: History;
+  /** Null: its disks never went back. */
+  restored: Restored | null;
   /** Sites that were evicted there, and when. */
   readonly evicted: Map<string, number>;
   /** How far a clock of it was ever ahead of the world's. */
@@ -61,7 +79,7 @@ export class Ledger {
   readonly #nodesOf: LedgerStage["nodesOf"];
   readonly #forked: LedgerStage["forked"];
   readonly #sites = new Map<string, SiteBook>();
-  #acknowledged: Submission[] = [];
+  readonly #acknowledged: Submission[] = [];
   /** By node: of the newest event of another site that moves its clock. */
   readonly #causes = new Map<string, number>();
   #acknowledgedCount = 0;
@@ -75,7 +93,7 @@ export class Ledger {
   }
 
   get events(): number {
-    return [...this.#sites.values()].reduce((sum, { events }) => sum + events.length, 0);
+    return [...this.#sites.values()].reduce((sum, { history }) => sum + history.events.length, 0);
   }
 
   get acknowledgedCount(): number {
@@ -88,27 +106,57 @@ export class Ledger {
 
   /** The committed events of a site, by sequence. */
   of(site: string): readonly OwnEvent[] {
-    return this.#book(site).events;
+    return this.#book(site).history.events;
+  }
+
+  /** The one history that a line of this site has. */
+  ofLine(site: string, line: string): readonly OwnEvent[] {
+    const { history, restored } = this.#book(site);
+    if (restored?.line !== line) return history.events;
+    const { from, exported } = restored;
+    // Where nobody has what is another one since, the line goes on.
+    return exported.length < (from ?? history.events.length + 1) ? history.events : exported;
+  }
+
+  /** Of a site that was restored: the last event that its old line and the next one have in common; null: its line goes on. */
+  endOf(site: string): number | null {
+    const { restored } = this.#book(site);
+    const from = restored?.from ?? null;
+    return restored === null || from === null || restored.exported.length < from ? null : from - 1;
+  }
+
+  /** How much of that old line each of the others had when its site was restored. */
+  hadOf(site: string): ReadonlyMap<string, number> {
+    return this.#book(site).restored?.had ?? new Map();
+  }
+
+  /** Others have what a site that has so many own events has not, or has otherwise. */
+  isBehind(site: string, have: number): boolean {
+    const { restored } = this.#book(site);
+    return restored !== null && restored.exported.length >= (restored.from ?? have + 1);
   }
 
   arrivals(site: string): readonly string[] {
-    return this.#book(site).arrivals;
+    return this.#book(site).history.arrivals;
   }
 
   /** A node applies this event of its own site, after so many of others. */
   own(site: string, node: string, position: number, data: Uint8Array, foreign: number): void {
     this.applied++;
     const text = textDecoder.decode(data);
-    const book = this.#book(site);
-    const known = book.events[position - 1];
-    if (known !== undefined && known.text !== text && !this.#rewritten(book, position))
+    const { history, restored } = this.#book(site);
+    const { events } = history;
+    if (restored !== null) goOn(events, restored.before.events, position);
+    const known = events[position - 1];
+    if (known !== undefined && known.text !== text)
       return this.#wrong(node, `applied another event ${position} than the others of its site`);
-    if (known === undefined || known.text !== text) {
-      if (position !== book.events.length + 1)
-        return this.#wrong(node, `applied event ${position} after ${book.events.length}`);
+    if (known === undefined) {
+      if (position !== events.length + 1) return this.#wrong(node, `applied event ${position} after ${events.length}`);
+      const isBefore = restored?.before.events[position - 1]?.text === text;
+      if (restored !== null && !isBefore) restored.from ??= position;
       const { eventType, entityId, timestamp } = JSON.parse(text) as OwnEvent;
-      book.events.push({ sequence: position, text, eventType, entityId, timestamp, atMs: this.#world.nowMs });
-      this.#committed(site, node, { eventType, entityId, timestamp, text });
+      events.push({ sequence: position, text, eventType, entityId, timestamp, atMs: this.#world.nowMs });
+      if (!isBefore) this.#committed(site, node, { eventType, entityId, timestamp, text });
     }
     this.#arrives(site, node, position + foreign, `own ${position}`);
   }
@@ -116,24 +164,31 @@ export class Ledger {
   /** A node has sealed a receipt. `own`: of its own site's events, those that it had applied by then. */
   receipt(site: string, node: string, { receipt, hash }: SealedReceipt, own: number): void {
     this.applied++;
-    const book = this.#book(site);
-    const { receipts, evicted } = book;
+    const { history, restored, evicted } = this.#book(site);
+    const { receipts } = history;
     const { sequence, page, first } = receipt;
     if (receipt.own !== own)
       this.#wrong(node, `sealed receipt ${sequence} after ${receipt.own} own events instead of ${own}`);
+    if (restored !== null) goOn(receipts, restored.before.receipts, sequence);
     const known = receipts[sequence - 1];
     const evictedMs = evicted.get(page.line.slice(0, page.line.indexOf(".")));
     if (known === undefined && evictedMs !== undefined && this.#world.nowMs > evictedMs + UNDER_WAY_MS)
       return this.#wrong(node, `took a page of ${page.line}, whose site was evicted at ${evictedMs.toFixed(0)} ms`);
-    if (known !== undefined && known !== hash && book.mayRewrite.receipts) {
-      book.mayRewrite.receipts = false;
-      receipts.splice(sequence - 1);
-    } else if (known !== undefined && known !== hash)
+    if (known !== undefined && known !== hash)
       return this.#wrong(node, `sealed another receipt ${sequence} than the others of its site`);
     if (sequence > receipts.length + 1) return this.#wrong(node, `sealed receipt ${sequence} after ${receipts.length}`);
     receipts[sequence - 1] = hash;
     for (let at = 0; at < newEvents(receipt); at++)
       this.#arrives(site, node, receipt.own + receipt.foreign + at + 1, `${page.line} ${first + at}`);
+  }
+
+  /** A node begins with a snapshot of so many own events, receipts, and events of others. */
+  resumes(site: string, own: number, receipts: number, foreign: number): void {
+    const { history, restored } = this.#book(site);
+    if (restored === null) return;
+    goOn(history.events, restored.before.events, own + 1);
+    goOn(history.receipts, restored.before.receipts, receipts + 1);
+    this.#goOnArriving(history, restored, own + foreign + 1);
   }
 
   /** This node has applied an event of another site with this timestamp; its leader had it at that time of its own clock. */
@@ -167,11 +222,13 @@ export class Ledger {
     this.#acknowledged.push({ site, jobIds, afterMs });
   }
 
-  /** The disks of this site are those of an earlier time: what was acknowledged since may be lost to it. */
-  restored(site: string): void {
+  /** The disks of this site are those of an earlier time. Of its line others have so many events, and no more are on their way. */
+  restored(site: string, line: string, had: ReadonlyMap<string, number>): void {
     const book = this.#book(site);
-    book.mayRewrite = { events: true, receipts: true, arrivals: true };
-    this.#acknowledged = this.#acknowledged.filter((one) => one.site !== site);
+    const { history: before } = book;
+    const exported = before.events.slice(0, Math.max(...had.values()));
+    book.restored = { line, before, had, exported, from: null };
+    book.history = emptyHistory();
   }
 
   /** Null: what clients were answered is committed, and after what caused it. */
@@ -181,12 +238,22 @@ export class Ledger {
         const event = this.of(site).find(
           ({ eventType, entityId }) => eventType === "build:submitted" && entityId === jobId,
         );
+        if (event === undefined && this.#isLost(site, jobId)) continue;
         if (event === undefined) return `${site} acknowledged the job ${jobId} and has not committed it`;
         if (event.timestamp <= afterMs)
           return `${site} submitted the job ${jobId} at ${event.timestamp}, after it had applied an event of ${afterMs}`;
       }
     }
     return null;
+  }
+
+  /** Acknowledged before the disks went back, and not on them: it is with the others, if they had it by then. */
+  #isLost(site: string, jobId: string): boolean {
+    const { restored } = this.#book(site);
+    const before = restored?.before.events.find(
+      ({ eventType, entityId }) => eventType === "build:submitted" && entityId === jobId,
+    );
+    return before !== undefined && before.sequence >= (restored?.from ?? Infinity);
   }
 
   #committed(
@@ -199,18 +266,24 @@ export class Ledger {
       this.#wrong(node, `sealed ${eventType} ${aheadMs.toFixed(0)} ms ahead of the clocks of its site`);
     if (eventType === "controller:expired") this.#wrong(node, `took ${entityId} for expired within a TTL`);
     if (eventType === "controller:evicted") this.#book(site).evicted.set(entityId, this.#world.nowMs);
+    if (eventType === "controller:recovered") this.#renewed(site, node, text);
     if (eventType === "controller:forked") this.#forked(site, node, text);
+  }
+
+  /** What the next generation takes from the line before is what the others have too. */
+  #renewed(site: string, node: string, text: string): void {
+    const { through } = (JSON.parse(text) as { readonly payload: { readonly through: number } }).payload;
+    const end = this.endOf(site);
+    if (end === null) this.#wrong(node, "began a new line, and nobody has more of the old one than it has");
+    else if (through > end) this.#wrong(node, `ended its line at ${through}: the others have another event ${end + 1}`);
   }
 
   #book(site: string): SiteBook {
     const known = this.#sites.get(site);
     if (known !== undefined) return known;
-    const book = {
-      events: [],
-      mayRewrite: { events: false, receipts: false, arrivals: false },
-      arrivals: [],
-      places: new Map<string, number>(),
-      receipts: [],
+    const book: SiteBook = {
+      history: emptyHistory(),
+      restored: null,
       evicted: new Map<string, number>(),
       aheadMs: 0,
     };
@@ -218,23 +291,13 @@ export class Ledger {
     return book;
   }
 
-  #rewritten(book: SiteBook, position: number): boolean {
-    if (!book.mayRewrite.events) return false;
-    book.mayRewrite.events = false;
-    book.events = book.events.slice(0, position - 1);
-    return true;
-  }
-
   #arrives(site: string, node: string, arrival: number, event: string): void {
-    const book = this.#book(site);
-    const known = book.arrivals[arrival - 1];
-    if (known !== undefined && known !== event && book.mayRewrite.arrivals) {
-      book.mayRewrite.arrivals = false;
-      book.arrivals = book.arrivals.slice(0, arrival - 1);
-      book.places = new Map(book.arrivals.map((name, at) => [name, at + 1]));
-    } else if (known !== undefined && known !== event)
+    const { history, restored } = this.#book(site);
+    const { arrivals, places } = history;
+    if (restored !== null) this.#goOnArriving(history, restored, arrival);
+    const known = arrivals[arrival - 1];
+    if (known !== undefined && known !== event)
       return this.#wrong(node, `gave ${event} the arrival number ${arrival}, which is that of ${known}`);
-    const { arrivals, places } = book;
     if (arrival > arrivals.length + 1)
       return this.#wrong(node, `gave ${event} the arrival number ${arrival} after ${arrivals.length}`);
     const place = places.get(event);
@@ -244,7 +307,22 @@ export class Ledger {
     places.set(event, arrival);
   }
 
+  #goOnArriving({ arrivals, places }: History, { before }: Restored, arrival: number): void {
+    const from = arrivals.length;
+    goOn(arrivals, before.arrivals, arrival);
+    for (const [at, name] of arrivals.slice(from).entries()) places.set(name, from + at + 1);
+  }
+
   #wrong(node: string, what: string): void {
     this.#world.report(node, new Error(`${node} ${what}`));
   }
+}
+
+function emptyHistory(): History {
+  return { events: [], arrivals: [], places: new Map(), receipts: [] };
+}
+
+/** A node whose disk went back begins with what a snapshot has: up to this place, all is as it was. */
+function goOn<T>(now: T[], before: readonly T[], place: number): void {
+  while (now.length < place - 1 && now.length < before.length) now.push(before[now.length]!);
 }

@@ -118,7 +118,7 @@ export class Liar {
     const [node] = this.#stage.site(this.site).names as readonly [string];
     const others = this.#stage.sites.filter(({ id }) => id !== this.site);
     const { id, names } = others[this.#random.below(others.length)]!;
-    const line = this.#stage.lineOf(id) ?? `${id}.${"0".repeat(32)}`;
+    const line = this.#stage.linesOf(id).at(-1) ?? `${id}.${"0".repeat(32)}`;
     const note = (root: string): string => {
       const checkpoint = { line, size: 1, root, withheld: { after: 1, hash: "0".repeat(64) } };
       return signCheckpoint(checkpoint, { node: names[0]!, signer: this.#stage.signerOf(node) }, digest);
@@ -174,7 +174,7 @@ export class Liar {
         return replaced();
       case "stub": {
         const truth = this.#stage.truthOf(page.line);
-        return typeof item === "string" && truth !== null ? replaced({ hash: truth.hash(page.after + at + 1) }) : page;
+        return typeof item === "string" ? replaced({ hash: truth.hash(page.after + at + 1) }) : page;
       }
       case "change":
         return typeof item === "string"

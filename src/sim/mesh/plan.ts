@@ -4,6 +4,7 @@ import { assertNever } from "../../core/kit/assert.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { apply, type Fault, strike } from "../kernel/index.ts";
 import { type MeshKnobs, SITES } from "./knobs.ts";
+import { SITE_RESTART_MS } from "./limits.ts";
 import { reached } from "./probes.ts";
 import type { MeshStage } from "./stage.ts";
 
@@ -26,6 +27,8 @@ export type SiteFault =
   | (Lasting & { readonly kind: "crash-leader"; readonly site: string })
   /** Within the site of three nodes: its leader reaches neither of the others, and everybody else. */
   | (Lasting & { readonly kind: "depose-leader"; readonly site: string })
+  /** All nodes of it, and when they are up one peer stays out of reach for so long. */
+  | (Lasting & { readonly kind: "start-without-peer"; readonly site: string; readonly peer: string })
   | { readonly kind: "wall-jump-site"; readonly atMs: number; readonly site: string; readonly byMs: number }
   /** The site is started again, after this time, from what its disks are now. */
   | (Lasting & { readonly kind: "restore-site"; readonly site: string })
@@ -45,22 +48,29 @@ const WEIGHTS: Readonly<Record<SiteKind, number>> = {
   "pause-node": 2,
   "crash-leader": 2,
   "depose-leader": 2,
+  "start-without-peer": 2,
   "wall-jump-site": 1,
   "restore-site": 0,
   "evict-site": 0,
 };
 const KINDS = (Object.keys(WEIGHTS) as SiteKind[]).flatMap((kind) => Array.from({ length: WEIGHTS[kind] }, () => kind));
 const FAULTS_FROM_MS = 400;
+/** When the copy is made from which a site is restored, and how long after it: by then it has met others, and goes on afterwards. */
+const COPIED_MS: readonly [number, number] = [600, 4_000];
+const RESTORED_AFTER_MS: readonly [number, number] = [300, 3_000];
 const FOR_MS: readonly [number, number] = [50, 2_500];
 /** Past the TTL of registrations, which is no matter of the wall clock. */
 const JUMP_MS_MAX = 600_000;
 
 export function drawMeshPlan(random: Random, stage: MeshStage, knobs: MeshKnobs): MeshFault[] {
-  const kinds = [
+  const kinds: SiteKind[] = [
+    // A cut may meet no message: one fault has an effect in any case.
+    "crash-node",
     ...Array.from({ length: knobs.faults }, (_, at) => random.fork(`kind/${at}`).pick(KINDS)),
     ...(knobs.aims as readonly SiteKind[]),
   ];
   if (knobs.evicts) kinds.push("evict-site");
+  if (knobs.restores) kinds.push("restore-site");
   const faults = kinds.map((kind, at) => draw(kind, random.fork(`fault/${at}`), stage, knobs));
   return faults.sort((left, right) => left.atMs - right.atMs);
 }
@@ -70,16 +80,22 @@ function draw(kind: SiteKind, random: Random, stage: MeshStage, knobs: MeshKnobs
   const drawnMs = FOR_MS[0] * Math.exp(random.next() * Math.log(FOR_MS[1] / FOR_MS[0]));
   const forMs = Math.max(1, Math.floor(Math.min(drawnMs, knobs.faultsUntilMs - atMs)));
   const [a, b, ...others] = shuffled(SITES, random) as [string, string, ...string[]];
+  const linked = random.pick(stage.neighboursOf(a));
   const node = random.pick(stage.nodes);
   switch (kind) {
     case "cut-sites":
-      return { atMs, kind, a, b, forMs };
+      return { atMs, kind, a, b: linked, forMs };
     case "cut-sites-one-way":
-      return { atMs, kind, from: a, to: b, forMs };
+      return { atMs, kind, from: a, to: linked, forMs };
     case "isolate-site":
     case "crash-site":
-    case "restore-site":
       return { atMs, kind, site: a, forMs };
+    case "restore-site": {
+      const [copiedMs, afterMs] = [random.between(...COPIED_MS), random.between(...RESTORED_AFTER_MS)];
+      return { atMs: Math.floor(copiedMs), kind, site: a, forMs: Math.floor(afterMs) };
+    }
+    case "start-without-peer":
+      return { atMs, kind, site: a, peer: linked, forMs: Math.max(1, knobs.faultsUntilMs - atMs) };
     case "crash-leader":
     case "depose-leader":
       return { atMs, kind, site: knobs.trio, forMs };
@@ -131,6 +147,14 @@ export function applyMeshFault(stage: MeshStage, fault: MeshFault, hit: () => vo
       reached(stage.probes, "whole-site-restarted");
       for (const node of nodesOf(fault.site)) strike(world, { kind: "crash", node, restartAfterMs: fault.forMs }, hit);
       return;
+    case "start-without-peer":
+      for (const node of nodesOf(fault.site))
+        strike(world, { kind: "crash", node, restartAfterMs: SITE_RESTART_MS }, hit);
+      return strike(
+        world,
+        { kind: "partition", groups: [nodesOf(fault.site), nodesOf(fault.peer)], forMs: fault.forMs },
+        hit,
+      );
     case "crash-node":
       return strike(world, { kind: "crash", node: fault.node, restartAfterMs: fault.forMs }, hit);
     case "pause-node":
@@ -152,9 +176,9 @@ export function applyMeshFault(stage: MeshStage, fault: MeshFault, hit: () => vo
       for (const node of nodesOf(fault.site)) strike(world, { kind: "wall-jump", node, byMs: fault.byMs }, hit);
       return;
     case "restore-site":
-      return stage.restore(fault.site, fault.forMs, hit);
+      return stage.operator.restore(fault.site, fault.forMs, hit);
     case "evict-site":
-      return stage.evict(fault.at, fault.site, hit);
+      return stage.operator.evict(fault.at, fault.site, hit);
     default:
       return assertNever(fault, "fault");
   }

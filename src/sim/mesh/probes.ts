@@ -25,13 +25,14 @@ const COMMON = [
   "lie-told",
   "fork-frozen",
   "site-evicted",
+  "disk-restored",
+  "site-behind",
+  "line-renewed",
 ] as const;
 
-const RARE = ["lie-refused"] as const;
-/** In runs that ask for it (`aims`): none draws it. */
-const ASKED = ["disk-restored"] as const;
+const RARE = ["lie-refused", "gate-resumed"] as const;
 
 export const COMMON_MESH_PROBES: readonly MeshProbe[] = COMMON;
 export const MESH_PROBES: readonly MeshProbe[] = [...COMMON, ...RARE];
-export type MeshProbe = (typeof COMMON)[number] | (typeof RARE)[number] | (typeof ASKED)[number];
+export type MeshProbe = (typeof COMMON)[number] | (typeof RARE)[number];
 export type MeshProbeCounts = { [P in MeshProbe]?: number };

@@ -74,9 +74,9 @@ async function play(stage: MeshStage): Promise<Ended> {
 function forksOf(stage: MeshStage): MeshRunResult["forks"] {
   const { liar, honest, sites } = stage;
   const frozenAt = (id: string): number => {
-    const line = stage.lineOf(id);
+    const lines = stage.linesOf(id);
     const servers = honest.flatMap((site) => site.names.flatMap((name) => site.server(name) ?? []));
-    return line === null ? 0 : servers.filter((server) => isFrozen(server, line)).length;
+    return servers.filter((server) => lines.some((line) => isFrozen(server, line))).length;
   };
   const forker = liar !== null && liar.second !== null ? liar.site : null;
   const planted = forker === null ? 0 : 1;

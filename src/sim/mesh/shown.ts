@@ -1,5 +1,8 @@
 // What each site shows in the end: all arrivals, as production's reader has them, and the merged state that follows from them. Each node of a
 // site has the same arrivals; sites whose sets of events are equal have the same merged state, in whatever order they came.
+//
+// The merged state is that of the pure projection (core/mesh/merge), over rows in memory: mesh.sqlite, which feeds it in production, and its
+// feeder are not simulated. A site that was restored has no more what it had lost: its old line is left out where it is compared.
 
 import { arrivals } from "../../controller/mesh/receipts/arrivals.ts";
 import { decodeEvent } from "../../core/events/index.ts";
@@ -13,22 +16,24 @@ import {
   type RowStore,
 } from "../../core/mesh/merge/index.ts";
 import { isFrozen } from "./end.ts";
-import type { SiteServer } from "./site.ts";
+import type { SimSite, SiteServer } from "./site.ts";
 import type { MeshStage } from "./stage.ts";
+import { siteOfLine } from "./wire-oracle.ts";
 
 const READ_WITHIN_MS = 30_000;
 
 /** Null: every honest node shows what it must. */
 export async function shownProblem(stage: MeshStage): Promise<string | null> {
   const { world } = stage;
-  const hashes = new Map<string, string>();
+  const sums = new Map<string, Sums>();
   for (const site of stage.honest) {
     for (const name of site.names) {
       const server = site.server(name);
       if (server === undefined) return `${name} does not run`;
       let end: string | Shown | undefined;
       world.call(name, () => {
-        shownBy(stage, server).then(
+        // Of nodes with the same arrivals the state is the same.
+        shownBy(stage, site, server, !sums.has(site.id)).then(
           (shown) => (end = shown),
           (error: unknown) => (end = `${name} can't read its arrivals: ${String(error)}`),
         );
@@ -39,39 +44,70 @@ export async function shownProblem(stage: MeshStage): Promise<string | null> {
       if (typeof end === "string") return end;
       const problem = arrivalsProblem(end.arrivals, stage.ledger.arrivals(site.id));
       if (problem !== null) return `${name} ${problem}`;
-      // Who has evicted a site has other events than those who have not.
-      if (!stage.sites.some(({ id }) => stage.ledger.hasEvicted(site.id, id))) hashes.set(name, end.hash);
+      if (end.sums !== null) sums.set(site.id, end.sums);
     }
   }
-  const [first, ...others] = [...hashes];
-  const other = others.find(([, hash]) => hash !== first?.[1]);
-  return other === undefined ? null : `${first?.[0]} and ${other[0]} have the same events, and show other states`;
+  return sumsProblem(stage, sums);
 }
+
+/** Null: sites with the same events have the same state. */
+function sumsProblem(stage: MeshStage, sums: ReadonlyMap<string, Sums>): string | null {
+  const { ledger, sites } = stage;
+  // Who has evicted a site has other events than those who have not.
+  const equal = [...sums].filter(([site]) => !sites.some(({ id }) => ledger.hasEvicted(site, id)));
+  const isRestored = (site: string): boolean => ledger.endOf(site) !== null;
+  const cut = sites.flatMap(({ id }) => (isRestored(id) ? stage.linesOf(id).slice(0, 1) : []));
+  return (
+    differentProblem(equal, (line) => !cut.includes(line)) ??
+    differentProblem(
+      equal.filter(
+        ([site]) => !isRestored(site) && cut.every((line) => stage.sizeAt(site, line) === stage.toldBy(line).size),
+      ),
+      () => true,
+    )
+  );
+}
+
+function differentProblem(shown: readonly [string, Sums][], counts: (line: LineId) => boolean): string | null {
+  const hashes = shown.map(([site, sums]) => {
+    const counted = [...sums].filter(([line]) => counts(line)).map(([, sum]) => sum);
+    return { site, hash: projectionHash([EMPTY_SUM, ...counted]) };
+  });
+  const other = hashes.find(({ hash }) => hash !== hashes[0]?.hash);
+  return other === undefined
+    ? null
+    : `${hashes[0]!.site} and ${other.site} have the same events, and show other states`;
+}
+
+/** Of each line that is not frozen. */
+type Sums = ReadonlyMap<LineId, string>;
 
 interface Shown {
   readonly arrivals: readonly string[];
-  readonly hash: string;
+  /** Null: not asked for. */
+  readonly sums: Sums | null;
 }
 
-async function shownBy(stage: MeshStage, server: SiteServer): Promise<Shown> {
-  const { digest } = stage;
+async function shownBy(stage: MeshStage, site: SimSite, server: SiteServer, isSummed: boolean): Promise<Shown> {
   const store = new MemoryRows();
-  const projection = new Projection(store, digest);
-  const ownLine = server.fold.ownLine.lines?.generations.at(-1)?.line ?? "";
+  const projection = new Projection(store, stage.digest);
+  const generations = new Map(stage.sites.flatMap(({ id }) => stage.linesOf(id).map((line, at) => [line, at + 1])));
+  const own = server.fold.ownLine.lines?.generations ?? [];
   const names: string[] = [];
   for await (const batch of arrivals({ own: server.archive, receipts: server.receipts }, 1)) {
     for (const arrived of batch) {
       const { lineSequence } = arrived;
-      const line = arrived.line ?? ownLine;
-      names[arrived.arrival - 1] = line === ownLine ? `own ${lineSequence}` : `${line} ${lineSequence}`;
-      if (!("bytes" in arrived)) continue;
+      // Before a later generation, the first ring's line has all.
+      const line = arrived.line ?? own.findLast(({ after }) => after < lineSequence)?.line ?? "";
+      names[arrived.arrival - 1] = siteOfLine(line) === site.id ? `own ${lineSequence}` : `${line} ${lineSequence}`;
+      if (!isSummed || !("bytes" in arrived)) continue;
       const read = decodeEvent(arrived.bytes);
       // Own events that do not leave the site are not compared.
       const isShared = read.kind === "event" && !/^(build:log|key:)/.test(read.event.eventType);
-      if (isShared) projection.apply({ line, generation: 1, event: read.event });
+      if (isShared) projection.apply({ line, generation: generations.get(line) ?? 1, event: read.event });
     }
   }
-  return { arrivals: names, hash: store.hash((line) => !isFrozen(server, line)) };
+  return { arrivals: names, sums: isSummed ? store.sums((line) => !isFrozen(server, line)) : null };
 }
 
 function arrivalsProblem(shown: readonly string[], known: readonly string[]): string | null {
@@ -102,7 +138,7 @@ class MemoryRows implements RowStore {
 
   ended(): void {}
 
-  hash(counts: (line: LineId) => boolean): string {
-    return projectionHash([EMPTY_SUM, ...[...this.#sums].filter(([line]) => counts(line)).map(([, sum]) => sum)]);
+  sums(counts: (line: LineId) => boolean): Sums {
+    return new Map([...this.#sums].filter(([line]) => counts(line)));
   }
 }

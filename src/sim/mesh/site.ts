@@ -17,6 +17,7 @@ import { serverMachine, type ServerMachine } from "../../node/assembly/machine.t
 import { type OwnLogOptions, startOwnLog } from "../../node/assembly/own-log.ts";
 import type { SealedReceipt } from "../../core/mesh/receipts/index.ts";
 import type { Digest } from "../../ports/digest.ts";
+import type { MeshLines } from "../../ports/mesh/lines.ts";
 import type { Signer, VerifySignature } from "../../ports/signatures.ts";
 import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
 import type { Boot, World } from "../kernel/index.ts";
@@ -49,6 +50,7 @@ export interface SiteServer {
   readonly parts: NodeServices["parts"];
   readonly archive: Archive;
   readonly receipts: Archive;
+  readonly lines: Pick<MeshLines, "gate" | "resume">;
 }
 
 export interface SiteStage {
@@ -122,7 +124,7 @@ export class SimSite {
     const { node } = boot;
     const { digest, knobs } = this.#stage;
     const machine: ServerMachine = serverMachine(digest, {
-      watched: (fold) => this.#watched(boot, fold, () => machine.mesh.fold.state.foreign),
+      watched: (fold) => this.#watched(boot, fold, () => machine),
     });
     machine.keepIn(archive);
     machine.keepReceiptsIn(receipts);
@@ -130,6 +132,7 @@ export class SimSite {
       if (boot.isAlive()) this.#received(node, sealed, machine.jobs.fold.chain.sequence);
     });
     machine.mesh.fold.onRestored(() => {
+      this.#resumes(machine);
       if (machine.mesh.fold.state.foreign > 0) reached(this.#stage.probes, "snapshot-of-foreign-events");
     });
     const founders = this.names.map((name) => peerKey(name, FOUNDER));
@@ -214,7 +217,7 @@ export class SimSite {
     );
     this.#servers.set(node, {
       life,
-      server: { node, engine, fold: machine.jobs.fold, mesh: machine.mesh.fold, parts, archive, receipts },
+      server: { node, engine, fold: machine.jobs.fold, mesh: machine.mesh.fold, parts, archive, receipts, lines },
     });
   }
 
@@ -254,16 +257,24 @@ export class SimSite {
   }
 
   /** The ledger sees each record before the code under test does. */
-  #watched({ node, isAlive }: Boot, fold: SiteJournal, foreign: () => number): Fold {
+  #watched({ node, isAlive }: Boot, fold: SiteJournal, machine: () => ServerMachine): Fold {
     const { ledger } = this.#stage;
     return {
       apply: (record: LogRecord) => {
-        if (isAlive()) ledger.own(this.id, node, record.position, record.data, foreign());
+        if (isAlive()) ledger.own(this.id, node, record.position, record.data, machine().mesh.fold.state.foreign);
         fold.apply(record);
       },
       snapshot: () => fold.snapshot(),
-      restore: (data: Uint8Array, head: LogHead) => fold.restore(data, head),
+      restore: (data: Uint8Array, head: LogHead) => {
+        fold.restore(data, head);
+        this.#resumes(machine());
+      },
     };
+  }
+
+  #resumes({ jobs, mesh }: ServerMachine): void {
+    const { foreign, head } = mesh.fold.state;
+    this.#stage.ledger.resumes(this.id, jobs.fold.chain.sequence, head.sequence, foreign);
   }
 }
 

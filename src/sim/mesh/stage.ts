@@ -1,6 +1,5 @@
 // The sites of a simulated mesh in one world: their nodes, the network between them, who works there, and what is known to be true.
 
-import { TenureError } from "../../core/kit/errors.ts";
 import { readNote } from "../../core/mesh/proof/index.ts";
 import { fakeSigner, fakeVerify } from "../../core/mesh/test-signatures.ts";
 import type { Digest } from "../../ports/digest.ts";
@@ -8,8 +7,9 @@ import type { Signer, VerifySignature } from "../../ports/signatures.ts";
 import { World } from "../kernel/index.ts";
 import { Branch } from "./branch.ts";
 import { type MeshKnobs, parentsOf, SITES } from "./knobs.ts";
-import { Ledger } from "./ledger.ts";
+import { Ledger, type OwnEvent } from "./ledger.ts";
 import { Liar } from "./liar.ts";
+import { Operator } from "./operator.ts";
 import { type MeshProbeCounts, reached } from "./probes.ts";
 import type { MeshRunOptions } from "./run.ts";
 import { namesOf, SimSite } from "./site.ts";
@@ -52,8 +52,10 @@ export class MeshStage {
   readonly liar: Liar | null;
   readonly wires: WireOracle;
   readonly transport: Transport;
+  readonly operator: Operator;
   readonly #works: readonly SiteWork[];
-  readonly #truths = new Map<string, Branch>();
+  /** By history. */
+  readonly #truths = new WeakMap<readonly OwnEvent[], Branch>();
   readonly #siteOf = new Map<string, SimSite>();
 
   constructor(options: MeshStageOptions) {
@@ -88,7 +90,7 @@ export class MeshStage {
     this.sites = SITES.map((id) => new SimSite(id, this));
     for (const site of this.sites) for (const node of site.names) this.#siteOf.set(node, site);
     this.#works = this.sites.map((site) => new SiteWork(site, this.ledger));
-    for (const { id } of this.sites) this.#truths.set(id, new Branch(() => this.ledger.of(id), Infinity, this.digest));
+    this.operator = new Operator(this);
     this.liar = this.knobs.lie === null ? null : new Liar(this);
     if (this.knobs.skewsMs.some((skewMs) => Math.abs(skewMs) > MINUTE_MS)) reached(this.probes, "clock-minutes-off");
     for (const [at, { names }] of this.sites.entries())
@@ -109,11 +111,12 @@ export class MeshStage {
     return this.sites.filter(({ id }) => id !== this.liar?.site);
   }
 
-  /** The line of a site, as one of its own nodes has it; null: it has none yet. */
-  lineOf(id: string): string | null {
-    const { names } = this.site(id);
-    const lines = names.map((name) => this.site(id).server(name)?.fold.ownLine.lines?.generations.at(-1)?.line);
-    return lines.find((line) => line !== undefined) ?? null;
+  /** The lines of a site, one for each generation, as one of its own nodes has them. */
+  linesOf(id: string): readonly string[] {
+    const site = this.site(id);
+    const known = site.names.map((name) => site.server(name)?.fold.ownLine.lines?.generations ?? []);
+    const most = known.toSorted((one, other) => other.length - one.length)[0] ?? [];
+    return most.map(({ line }) => line);
   }
 
   siteOf(node: string): string {
@@ -128,31 +131,47 @@ export class MeshStage {
     );
   }
 
+  /** How much of a line this site must have in the end. */
+  sizeAt(site: string, line: string): number {
+    const author = siteOfLine(line);
+    const all = this.toldBy(line).size;
+    const [first] = this.linesOf(author);
+    if (this.ledger.endOf(author) === null || line !== first) return all;
+    // What its author has lost, and where it ended its line, is with others: from them it comes to all that they reach without the author.
+    const had = this.ledger.hadOf(author);
+    return Math.max(this.#endedAt(author), ...[...this.#reachedFrom(site, author)].map((other) => had.get(other) ?? 0));
+  }
+
   /** Of a node: the same in all of its lives, as a key file is. */
   signerOf(node: string): Signer {
     return fakeSigner(node, this.digest);
   }
 
-  /** The history of a site's line that all others must have in the end. */
-  toldBy(site: string): Branch | null {
-    const instead = this.liar?.site === site ? this.liar.instead : null;
-    return instead ?? this.#truths.get(site) ?? null;
+  /** The history of a line that all others must have in the end. */
+  toldBy(line: string): Branch {
+    const instead = this.liar?.site === siteOfLine(line) ? this.liar.instead : null;
+    return instead ?? this.truthOf(line);
   }
 
-  /** The history of a line as its site has it. */
-  truthOf(line: string): Branch | null {
-    return this.#truths.get(siteOfLine(line)) ?? null;
+  /** The history of a line as its site has it, or, of one that was restored since, as the others had it. */
+  truthOf(line: string): Branch {
+    const events = this.ledger.ofLine(siteOfLine(line), line);
+    const known = this.#truths.get(events);
+    if (known !== undefined) return known;
+    const truth = new Branch(() => events, Infinity, this.digest);
+    this.#truths.set(events, truth);
+    return truth;
   }
 
-  /** The histories that a site has signed: one, or two of a liar. */
-  branchesOf(site: string): readonly Branch[] {
-    const truth = this.#truths.get(site);
-    const second = this.liar?.site === site ? (this.liar.second ?? this.liar.instead) : null;
-    return [truth, second].filter((branch) => branch !== null && branch !== undefined);
+  /** The histories of a line that its site has signed: one, or two of a liar. */
+  branchesOf(line: string): readonly Branch[] {
+    const second = this.liar?.site === siteOfLine(line) ? (this.liar.second ?? this.liar.instead) : null;
+    return [this.truthOf(line), ...(second === null ? [] : [second])];
   }
 
   begin(): void {
     for (const work of this.#works) work.start();
+    this.operator.start();
   }
 
   /** The faults are over, and nobody submits any more. */
@@ -161,6 +180,21 @@ export class MeshStage {
     this.liar?.calm();
     this.transport.weather = { ...this.transport.weather, lossRate: 0, lateRate: 0 };
     for (const work of this.#works) work.stop();
+  }
+
+  /** Where a site has ended its first line. */
+  #endedAt(id: string): number {
+    const site = this.site(id);
+    const ends = site.names.map((name) => site.server(name)?.fold.ownLine.lines?.generations[0]?.end?.through ?? 0);
+    return Math.max(...ends);
+  }
+
+  /** All that have a way to this site which does not lead over that one. */
+  #reachedFrom(site: string, without: string): ReadonlySet<string> {
+    const reachedSites = new Set([site]);
+    for (const one of reachedSites)
+      for (const other of this.neighboursOf(one)) if (other !== without) reachedSites.add(other);
+    return reachedSites;
   }
 
   /** An honest site calls only the one forked that signed two histories, and shows a note of each. */
@@ -178,39 +212,5 @@ export class MeshStage {
       return root === second.root(size) ? "second" : root === liar.truth.root(size) ? "first" : "neither";
     });
     if (shown.toSorted().join() !== "first,second") wrong(`and shows notes of its histories ${shown.join(" and ")}`);
-  }
-
-  /** As somebody does who has only an old copy of the disks: what was written meanwhile is lost to the site. */
-  restore(id: string, afterMs: number, hit: () => void): void {
-    const { world, ledger } = this;
-    const { names } = this.site(id);
-    const images = names.map((name) => world.node(name).disk.image());
-    world.scheduler.schedule(world.nowMs + afterMs, world.scheduler.owner("restore"), () => {
-      reached(this.probes, "disk-restored");
-      hit();
-      ledger.restored(id);
-      for (const [at, name] of names.entries()) {
-        world.crash(name);
-        world.node(name).disk.restore(images[at]!);
-        world.startAfter(name, RESTART_AFTER_EXIT_MS);
-      }
-    });
-  }
-
-  /** Once, where both know each other. */
-  evict(at: string, site: string, hit: () => void): void {
-    const { world } = this;
-    const leader = this.site(at).leader();
-    const server = leader === undefined ? undefined : this.site(at).server(leader);
-    if (leader === undefined || server?.fold.controllers.registry.site(site) === undefined) return;
-    world.call(leader, () => {
-      server.parts.controllers.evict({ caller: "operator", idempotencyKey: null, bodyHash: "" }, site).then(
-        () => {
-          reached(this.probes, "site-evicted");
-          hit();
-        },
-        (error: unknown) => TenureError.is(error) || world.report(leader, error),
-      );
-    });
   }
 }

@@ -96,6 +96,8 @@ export class Transport {
   /** By way: when the last message that was sent there arrives. */
   readonly #latestMs = new Map<string, number>();
   readonly tap: Tap;
+  /** Nodes from and to which nothing passes. */
+  readonly cutOff = new Set<string>();
   weather: Weather;
 
   constructor(world: World, weather: Weather, tap: Tap) {
@@ -145,7 +147,11 @@ export class Transport {
   }
 
   isOpen(from: string, to: string): boolean {
-    return this.#world.network.link(from, to).open;
+    return this.#world.network.link(from, to).open && !this.#isCutOff(from, to);
+  }
+
+  #isCutOff(from: string, to: string): boolean {
+    return this.cutOff.has(from) || this.cutOff.has(to);
   }
 
   /** In that process, once it is not paused, if it still lives. */
@@ -222,6 +228,7 @@ export class Transport {
     this.#latestMs.set(way, Math.max(latestMs, atMs));
     scheduler.schedule(atMs, scheduler.owner(`sites/${from}`), () => {
       const link = network.link(from, to);
+      if (this.#isCutOff(from, to)) return;
       if (!link.open) {
         link.watch.cut?.();
         return this.tap.met("cut");

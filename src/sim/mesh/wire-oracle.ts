@@ -19,6 +19,8 @@ export class WireOracle {
   readonly #underWay = new Map<string, number>();
   /** By site: which histories of the liar's line it was shown, in notes that reach past the fork. */
   readonly #shown = new Map<string, Set<"first" | "second">>();
+  /** Notes that were found to be true: heads are said again every second. */
+  readonly #trueNotes = new Set<string>();
   /** When the last page was sent. */
   lastPageMs = 0;
   pages = 0;
@@ -66,6 +68,7 @@ export class WireOracle {
 
   /** After a liar has changed it. */
   arrives(to: string, parcel: Parcel): void {
+    if (this.#stage.liar === null) return;
     const site = this.#stage.siteOf(to);
     mapParcel(parcel, {
       page: (page) => {
@@ -99,12 +102,12 @@ export class WireOracle {
     this.#cut(from, page);
     for (const [at, item] of page.items.entries()) {
       const sequence = page.after + at + 1;
-      const event = this.#stage.ledger.of(author)[sequence - 1];
+      const event = this.#stage.ledger.ofLine(author, page.line)[sequence - 1];
       const name = `event ${sequence} of ${author}`;
       if (event === undefined) return this.#wrong(from, `sends ${name}, which is not committed`);
       if (typeof item === "string") {
         if (isSecret(event.eventType)) return this.#wrong(from, `sends ${name}, a ${event.eventType}`);
-        const told = this.#stage.branchesOf(author).map((branch) => branch.items(sequence - 1, 1)[0]);
+        const told = this.#stage.branchesOf(page.line).map((branch) => branch.items(sequence - 1, 1)[0]);
         if (!told.includes(item)) return this.#wrong(from, `sends other bytes of ${name} than it has: ${item}`);
       } else {
         if (!isSecret(event.eventType)) return this.#wrong(from, `withholds ${name}, a ${event.eventType}`);
@@ -123,11 +126,13 @@ export class WireOracle {
   }
 
   #note(from: string, note: string): void {
+    if (this.#trueNotes.has(note)) return;
     const read = readNote(note);
     if (read.kind !== "note") return this.#wrong(from, `sends a note that cannot be read: ${read.problem}`);
     const { line, size, root } = read.checkpoint;
-    const roots = this.#stage.branchesOf(siteOfLine(line)).map((branch) => branch.root(size));
-    if (!roots.includes(root)) this.#wrong(from, `sends a note of ${line} at ${size} whose root is not its history's`);
+    const roots = this.#stage.branchesOf(line).map((branch) => branch.root(size));
+    if (roots.includes(root)) this.#trueNotes.add(note);
+    else this.#wrong(from, `sends a note of ${line} at ${size} whose root is not its history's`);
   }
 
   #show(site: string, note: string): void {

@@ -12,6 +12,9 @@ import type { SimSite, SiteServer } from "./site.ts";
 const FIRST_MS = 300;
 const TTL_MS = 2_500;
 const POLL_MS: readonly [number, number] = [40, 160];
+/** Once nobody submits any more and nothing was leased for a while. */
+const IDLE_POLL_MS: readonly [number, number] = [800, 1_200];
+const IDLE_POLLS = 20;
 const LOG_RATE = 0.4;
 const FAILURE_RATE = 0.15;
 
@@ -26,6 +29,8 @@ export class SiteWork {
   #requests = 0;
   #isStopped = false;
   #polls = 0;
+  /** Polls in a row that were given nothing. */
+  #emptyPolls = 0;
   #lives = 0;
   #session: Session;
 
@@ -116,7 +121,8 @@ export class SiteWork {
   }
 
   #turn(): void {
-    this.#later(this.#agent, this.#random.between(...POLL_MS), () => this.#turn());
+    const isIdle = this.#isStopped && this.#emptyPolls >= IDLE_POLLS;
+    this.#later(this.#agent, this.#random.between(...(isIdle ? IDLE_POLL_MS : POLL_MS)), () => this.#turn());
     const session = this.#session;
     const poll = ++this.#polls;
     this.#ask(async ({ parts }) => {
@@ -145,6 +151,7 @@ export class SiteWork {
         );
         session.epoch ??= agentEpoch;
         session.answered = poll;
+        this.#emptyPolls = leases.length === 0 ? this.#emptyPolls + 1 : 0;
         for (const lease of leases) this.#begin(session, lease, leaderEpoch);
       } catch (error) {
         // Another process has the name: a new one is started.

@@ -11,12 +11,14 @@ const SPREAD = "core/mesh/spread/spread.ts";
 const RECEIPTS = "core/mesh/receipts/state.ts";
 const MESH = "controller/mesh/mesh.ts";
 const LINKS = "controller/mesh/links/links.ts";
+const GATE = "controller/mesh/own/signing-gate.ts";
+const TAKING = "controller/mesh/links/intake-queue.ts";
 const JUDGE = "controller/mesh/links/heads-judge.ts";
 const WORD = "controller/mesh/links/word-of-others.ts";
 
 /** Little else goes wrong than what the runs are about. */
 const QUIET = { faults: 4, lie: null } as const;
-const BUSY = { clientPauseMs: 120, jobsMax: 40 } as const;
+const BUSY = { clientPauseMs: 200, jobsMax: 40 } as const;
 
 function inRunsOf(pins: Partial<MeshKnobs>) {
   return planting({ pins }, "mesh");
@@ -27,6 +29,7 @@ function withRelay(lie: MeshKnobs["lie"]) {
   return inRunsOf({ ...BUSY, faults: 2, lie, liar: "b", topology: "twins" });
 }
 
+const restored = inRunsOf({ ...BUSY, lie: null, evicts: false, restores: true, faults: 3 });
 const anywhere = planting(undefined, "mesh");
 const forked = inRunsOf({ ...BUSY, faults: 4, lie: "fork", topology: "full" });
 
@@ -73,6 +76,26 @@ export const MESH_MUTANTS: readonly Mutant[] = [
     replace: 'return ["build:log", "build:completed"].includes(eventType) || eventType.startsWith("key:");',
   }),
 
+  anywhere("mesh-bytes-written-anew", "invariant 1", {
+    file: "controller/mesh/own/page-reader.ts",
+    find: ": this.#decoder.decode(bytes),",
+    replace: ": JSON.stringify(JSON.parse(this.#decoder.decode(bytes)), null, 1),",
+  }),
+  withRelay("foreign-key")(
+    "mesh-line-blamed-for-a-relay",
+    "invariant 4",
+    {
+      file: TAKING,
+      find: 'blame.count(peer, "invalid");',
+      replace: 'blame.count(peer, "invalid");\n        this.#waiting.set(line, -1);',
+    },
+    {
+      file: TAKING,
+      find: "if (!lines.isWanted(line))",
+      replace: "if (!lines.isWanted(line) || this.#waiting.has(line))",
+    },
+  ),
+
   // ---- forks
 
   forked("mesh-fork-keeps-one-branch", "invariant 5", {
@@ -82,7 +105,7 @@ export const MESH_MUTANTS: readonly Mutant[] = [
   }),
   forked("mesh-fork-not-passed-on", "invariant 5", {
     file: WORD,
-    find: 'if (eventType === "controller:forked") return this.#proven(payload);',
+    find: 'if (eventType === "controller:forked") return this.#proven(line, payload);',
   }),
   inRunsOf({ faults: 8, lie: "fork", topology: "twins" })("mesh-evidence-that-comes-early-is-dropped", "trap 73", {
     file: WORD,
@@ -101,14 +124,55 @@ export const MESH_MUTANTS: readonly Mutant[] = [
   ),
   inRunsOf({ ...BUSY, faults: 4, lie: "slander", topology: "full" })("mesh-evidence-not-verified", "invariant 10", {
     file: WORD,
-    find: "if (ring === null || !verifyEvidence(evidence, ring, tools)) return null;",
-    replace: "if (ring === null) return null;",
+    find: "return verifyEvidence(evidence, ring, tools) ? forkOf(evidence) : null;",
+    replace: "return forkOf(evidence as Evidence);",
   }),
   inRunsOf(QUIET)(
     "mesh-consistent-heads-called-a-fork",
     "invariant 4",
     { file: "core/mesh/proof/fork.ts", find: 'if (prefix.rootAt === smaller.root) return { kind: "consistent" };' },
     { file: EVIDENCE, find: "if (evidence.rootAt === smaller.checkpoint.root) return false;" },
+  ),
+
+  // ---- a disk that went back
+
+  restored("mesh-signing-before-heads-are-compared", "invariant 4", {
+    file: GATE,
+    find: 'return standing.kind === "open" ? null : textOf(standing);',
+    replace: 'return standing.kind === "behind" ? textOf(standing) : null;',
+  }),
+  restored("mesh-recovered-site-keeps-its-generation", "invariant 4", {
+    file: GATE,
+    find: "this.#renewing ??= this.#renew(reign, request.caller, standing).finally(() => (this.#renewing = null));",
+    replace: "this.#gate.open();",
+  }),
+  restored("mesh-through-above-what-is-shared", "invariant 4", {
+    file: GATE,
+    find: "const place = canSign() && isCommon(gated, standing) ? gated : NOTHING;",
+    replace:
+      "const { sequence: through, hash, frontier } = this.#options.head();\n    const place = { through, hash, frontier: toBase64(frontier) };",
+  }),
+  restored("mesh-one-peer-opens-the-gate", "invariant 4", {
+    file: "core/mesh/gate/gate.ts",
+    find: "if (missing.length === 0) return",
+    replace: "if (missing.length < peers.length || missing.length === 0) return",
+  }),
+  // Whoever meets the site first after it was renewed has nothing of the line before. Faults for a site that is cut off at first.
+  inRunsOf({ lie: null, evicts: false, restores: true, topology: "tree" })(
+    "mesh-earlier-lines-not-named",
+    "invariant 1",
+    { file: MESH, find: "ring: newest.firstRing, earlier, proof };", replace: "ring: newest.firstRing, proof };" },
+  ),
+  // Where the copy is older than the first peer.
+  inRunsOf({ ...BUSY, lie: null, evicts: false, restores: true, faults: 1, topology: "star" })(
+    "mesh-nobody-known-opens-the-gate",
+    "invariant 4",
+    {
+      file: GATE,
+      find: "if (this.#gate.isOpen || registry.peers().length === 0) return this.#resumed(reign);",
+      replace:
+        "if (registry.peers().length === 0) this.#gate.open();\n    if (this.#gate.isOpen) return this.#resumed(reign);",
+    },
   ),
 
   // ---- receipts and arrival numbers

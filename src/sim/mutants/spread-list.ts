@@ -1,6 +1,6 @@
 // The planted mistakes of the spread: what makes broadcast trees slow, loud, or leaves sites without an event. Each must be found by the
-// simulation of spreading sites (sim/spread). (Heads repair within a second, unseen, what the tests next to the code find: the last
-// incoming lane pruned, no pause after a refused page, a pause that ends without a turn. That duplicates are no progress is tested there too.)
+// simulation of spreading sites (sim/spread). Two rules are against sites that lie, and all sites of that simulation are honest, so the tests
+// next to the code have them alone: that duplicates are no progress, and that whoever claims more and sends nothing is asked ever less often.
 
 import { type Mutant, planting } from "./patch.ts";
 
@@ -63,8 +63,25 @@ export const SPREAD_MUTANTS: readonly Mutant[] = [
   }),
   mutant("own-line-is-asked-for", "own line", {
     file: SPREAD,
-    find: "if (!lane.line.wanted || lane.incoming || this.#isDistrusted(lane)) return;",
-    replace: "if (lane.incoming || this.#isDistrusted(lane)) return;",
+    find: "if (!lane.line.wanted) return;",
+  }),
+  mutant("last-way-pruned", "duplicates", {
+    file: SPREAD,
+    find: "if (!lane.incoming || incomingOf(line) > 1) this.#prune(lane);",
+    replace: "this.#prune(lane);",
+  }),
+  mutant("no-pause-after-a-refusal", "pause", {
+    file: SPREAD,
+    find: "else this.#paused.set(lane, this.#nowMs + REFUSED_PAUSE_MS);",
+  }),
+  mutant("pause-ends-without-a-turn", "pause", {
+    file: SPREAD,
+    find: "      this.#paused.delete(lane);\n      this.#offer(lane);\n",
+    replace: "      this.#paused.delete(lane);\n",
+  }),
+  mutant("shorter-way-not-taken", "shortest", {
+    file: SPREAD,
+    find: "if (shortest !== undefined) return this.#replaceBy(shortest);",
   }),
   mutant("mutual-lanes-stay", "one link", {
     file: SPREAD,

@@ -2,8 +2,8 @@
 //
 // 1 a page is sent only over a link whose other side asked for the line, and one at a time · 2 no site asks for its own line · 3 a line that
 // has something to send is passed over by each other line at most once · 4 state is bounded by links × lines · 5 nothing is applied that was
-// not written · and in the silence after the faults: 6 every site has everything, 7 nothing but heads is sent, 8 both ends of a link agree who
-// pushes, and 9 each line reaches each site over exactly one link.
+// not written · 6 a duplicate does not end the last link over which a line comes · and in the silence after the faults: 7 every site has everything, 8 nothing but heads is sent, 9 both ends of a link agree who
+// pushes, 10 each line reaches each site over exactly one link, and 11 on a shortest way.
 
 import type { LineId } from "../../core/mesh/model.ts";
 import type { PageFate, SentOutcome, Spread, SpreadEffect, SpreadInput } from "../../core/mesh/spread/index.ts";
@@ -11,6 +11,7 @@ import { reached, type World } from "../kernel/index.ts";
 import type { End, Message, SentPages } from "./connection.ts";
 import type { Probe } from "./probes.ts";
 import type { Site } from "./site.ts";
+import { distancesFrom, type Edge } from "./topology.ts";
 
 /** A refused page waits longer than others: its line is not passed over. (The production constant is 5 s.) */
 const REFUSED_EXCUSED_MS = 5_000;
@@ -33,6 +34,8 @@ export class SpreadOracle {
   readonly #underWay = new Map<string, LineId>();
   readonly #passed = new Map<Key, number>();
   readonly #excusedUntilMs = new Map<Key, number>();
+  /** Links over which the line of a duplicate came before it was judged. */
+  #sources = 0;
 
   constructor(world: World, isCrowd: boolean) {
     this.#world = world;
@@ -49,12 +52,13 @@ export class SpreadOracle {
     times[size - 1] = this.#world.nowMs;
   }
 
-  received(site: Site, end: End, message: Message): void {
+  heard(site: Site, end: End, message: Message): void {
     if (message.kind === "graft") this.#asked.add(keyOf(site, end.id, message.line));
     if (message.kind === "prune") this.#asked.delete(keyOf(site, end.id, message.line));
   }
 
-  judged(site: Site, end: End, outcome: PageFate): void {
+  judged(site: Site, end: End, line: LineId, outcome: PageFate): void {
+    this.#sources = outcome === "duplicate" ? sourcesOf(site, line) : 0;
     if (outcome === "duplicate") reached(this.probes, "duplicate-page");
     if (outcome === "refused") reached(this.probes, "page-refused");
     if (outcome === "gap") reached(this.probes, end.isDialler ? "gap-on-a-stream" : "gap-answered");
@@ -111,6 +115,15 @@ export class SpreadOracle {
     for (let at = from; at < through; at++) this.latenciesMs.push(this.#world.nowMs - times[at]!);
   }
 
+  /** After what `judged` was called with. */
+  received(site: Site, line: LineId): void {
+    this.#check(
+      site,
+      this.#sources === 0 || sourcesOf(site, line) > 0,
+      () => `a duplicate ended the last way of ${line}`,
+    );
+  }
+
   stepped(site: Site, spread: Spread): void {
     if (this.#isCrowd) return;
     let lanes = 0;
@@ -159,8 +172,21 @@ export class SpreadOracle {
   loop(sites: readonly Site[]): string | null {
     for (const site of sites) {
       for (const line of this.writtenMs.keys()) {
-        const ways = [...(site.spread?.lanes() ?? [])].filter((lane) => lane.line === line && lane.incoming).length;
+        const ways = sourcesOf(site, line);
         if (ways !== (line === site.own ? 0 : 1)) return `${line} reaches ${site.name} over ${ways} links`;
+      }
+    }
+    return null;
+  }
+
+  /** Who gets a line on a longer way than there is; null: nobody. */
+  detour(sites: readonly Site[], edges: readonly Edge[]): string | null {
+    for (const [place, { own }] of sites.entries()) {
+      if (own === null) continue;
+      for (const [at, distance] of distancesFrom(place, edges)) {
+        const { name, spread } = sites[at]!;
+        const hops = spread?.hops(own);
+        if (hops !== distance) return `${own} reaches ${name} over ${hops} links, ${distance} would do`;
       }
     }
     return null;
@@ -193,6 +219,10 @@ export class SpreadOracle {
   #check(site: Site, isTrue: boolean, sentence: () => string): void {
     if (!isTrue) this.#world.report(site.name, sentence());
   }
+}
+
+function sourcesOf({ spread }: Site, line: LineId): number {
+  return [...(spread?.lanes() ?? [])].filter((lane) => lane.line === line && lane.incoming).length;
 }
 
 function keyOf(site: Site, link: string, line: LineId): Key {

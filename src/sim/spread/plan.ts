@@ -15,11 +15,21 @@ type Fault =
   | { readonly kind: "silent-cut"; readonly edge: number; readonly forMs: number }
   /** Whatever page it sends must be refused. */
   | { readonly kind: "damage"; readonly node: string; readonly forMs: number }
+  /** It can't read the pages that it should send. */
+  | { readonly kind: "unreadable"; readonly node: string; readonly forMs: number }
   /** Pages that wait to be applied are lost. */
   | { readonly kind: "forget"; readonly node: string };
 export type SpreadFault = Fault & { readonly atMs: number };
 
-const KINDS = weighted<Fault["kind"]>({ crash: 3, wipe: 1, cut: 3, "silent-cut": 2, damage: 2, forget: 4 });
+const KINDS = weighted<Fault["kind"]>({
+  crash: 3,
+  wipe: 1,
+  cut: 3,
+  "silent-cut": 2,
+  damage: 2,
+  unreadable: 1,
+  forget: 4,
+});
 /** Faults come after the first links are connected. */
 const FIRST_MS = 1_000;
 
@@ -44,6 +54,7 @@ function draw(random: Random, kind: Fault["kind"], time: number, sites: number, 
     case "crash":
     case "wipe":
     case "damage":
+    case "unreadable":
       return { atMs, kind, node, forMs };
     case "cut":
     case "silent-cut":
@@ -84,6 +95,8 @@ function strike(stage: Stage, fault: SpreadFault): boolean {
       return stage.cut(fault.edge, fault.forMs, true);
     case "damage":
       return stage.damage(placeOf(fault.node), fault.forMs);
+    case "unreadable":
+      return stage.hide(placeOf(fault.node), fault.forMs);
     case "forget":
       return stage.forget(placeOf(fault.node));
     default:

@@ -8,6 +8,7 @@ export const PROBES = [
   "gap-on-a-stream",
   "gap-answered",
   "page-refused",
+  "page-not-read",
   "page-lost-with-its-link",
   "arrived-and-forgotten",
   "lines-took-turns",

@@ -83,9 +83,9 @@ async function recover(stage: Stage): Promise<string | null> {
 /** Nothing goes wrong any more: the lines' trees settle, and stay. */
 async function calm(stage: Stage): Promise<string | null> {
   for (let at = 0; at < SETTLING_EVENTS; at++) await writeOnce(stage);
-  const { world, oracle, sites } = stage;
-  const loop = world.finding() ?? oracle.disagreement(sites) ?? oracle.loop(sites);
-  if (loop !== null) return `in the calm: ${loop}`;
+  const { world, oracle, sites, edges } = stage;
+  const wrong = world.finding() ?? oracle.disagreement(sites) ?? oracle.loop(sites) ?? oracle.detour(sites, edges);
+  if (wrong !== null) return `in the calm: ${wrong}`;
   const { latencyMaxMs, applyMs } = stage.knobs;
   // As far as a tree of so many sites can be deep; far less than waiting for heads takes.
   const withinMs = sites.length * (1.2 * latencyMaxMs + applyMs);

@@ -6,7 +6,7 @@ import { assertNever } from "../../core/kit/assert.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { LineId } from "../../core/mesh/model.ts";
 import { type Head, type PageFate, Spread, type SpreadEffect, type SpreadInput } from "../../core/mesh/spread/index.ts";
-import type { Scheduled, World } from "../kernel/index.ts";
+import { reached, type Scheduled, type World } from "../kernel/index.ts";
 import type { End, Message, Receiver, SentPages, SimPage } from "./connection.ts";
 import type { SpreadKnobs } from "./knobs.ts";
 import { HEADS_EVERY_MS, SPREAD_PAGE_EVENTS_MAX, REQUEST_PAGES_MAX, SPREAD_WRITTEN_AFTER_MS } from "./limits.ts";
@@ -30,8 +30,11 @@ export class Site implements Receiver {
   readonly ends = new Map<string, End>();
   /** Until then its pages are damaged on their way out. */
   damagedUntilMs = 0;
+  /** Until then it can't read the pages that it has. */
+  unreadableUntilMs = 0;
   readonly #context: SiteContext;
   readonly #kept = new Map<LineId, SimPage[]>();
+  readonly #hops = new Map<LineId, number | undefined>();
   #spread: Spread | null = null;
   /** How far a line will be once what waits is applied. */
   #waiting = new Map<LineId, number>();
@@ -103,7 +106,7 @@ export class Site implements Receiver {
 
   receive(end: End, message: Message): void {
     const { oracle } = this.#context;
-    oracle.received(this, end, message);
+    oracle.heard(this, end, message);
     switch (message.kind) {
       case "pages":
         return this.#receivePages(end, message);
@@ -126,9 +129,11 @@ export class Site implements Receiver {
     const { line, through } = sent;
     const size = this.#waiting.get(line) ?? this.sizes.get(line) ?? 0;
     const outcome = outcomeOf(sent, size);
-    this.#context.oracle.judged(this, end, outcome);
+    const { oracle } = this.#context;
+    oracle.judged(this, end, line, outcome);
     if (outcome === "new") this.#take(sent, size);
     this.#step({ kind: "page", link: end.id, line, through, outcome });
+    oracle.received(this, line);
     // A stream has no answers.
     if (end.isDialler) return;
     const answer = { new: { kind: "taken", through }, duplicate: { kind: "duplicate", through } } as const;
@@ -189,8 +194,21 @@ export class Site implements Receiver {
     if (input.kind === "sent") oracle.settled(this, input.link, input.line, input.outcome);
     const effects = spread.step({ ...input, nowMs: world.nowMs });
     for (const effect of effects) this.#act(effect, input.kind);
+    if (this.#hasMoved(spread)) for (const end of this.ends.values()) this.#reportTo(end);
     oracle.stepped(this, spread);
     this.#arm(spread);
+  }
+
+  /** Whether it is nearer to a line's author than it was, or farther: links report that at once, or trees would follow a change a second for each level. */
+  #hasMoved(spread: Spread): boolean {
+    let hasMoved = false;
+    for (const line of this.sizes.keys()) {
+      const hops = spread.hops(line);
+      if (hops === this.#hops.get(line)) continue;
+      this.#hops.set(line, hops);
+      hasMoved = true;
+    }
+    return hasMoved;
   }
 
   #arm(spread: Spread): void {
@@ -220,7 +238,9 @@ export class Site implements Receiver {
 
   #push(end: End, line: LineId, after: number): void {
     const { world, oracle } = this.#context;
-    const pages = this.#cut(line, after).map((page) => ({ ...page, hops: page.hops + 1 }));
+    if (world.nowMs < this.unreadableUntilMs) reached(oracle.probes, "page-not-read");
+    const isReadable = world.nowMs >= this.unreadableUntilMs;
+    const pages = (isReadable ? this.#cut(line, after) : []).map((page) => ({ ...page, hops: page.hops + 1 }));
     const [first] = pages;
     const through = pages.at(-1)?.through ?? after;
     if (first !== undefined) {

@@ -69,6 +69,7 @@ export class Stage {
     this.#isCalm = true;
     for (const site of this.sites) {
       site.damagedUntilMs = 0;
+      site.unreadableUntilMs = 0;
       site.start();
     }
     for (const joint of this.#joints) joint.cutUntilMs = 0;
@@ -110,6 +111,11 @@ export class Stage {
 
   damage(place: number, forMs: number): boolean {
     this.sites[place]!.damagedUntilMs = this.world.nowMs + forMs;
+    return true;
+  }
+
+  hide(place: number, forMs: number): boolean {
+    this.sites[place]!.unreadableUntilMs = this.world.nowMs + forMs;
     return true;
   }
 

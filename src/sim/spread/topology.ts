@@ -43,3 +43,17 @@ function randomEdges(sites: number, linksPerSite: number, random: Random): Edge[
   while (edges.size < wanted) add(random.below(sites), random.below(sites));
   return [...edges.values()];
 }
+
+/** How many edges are between a place and each other one, on the shortest way. All are connected. */
+export function distancesFrom(place: number, edges: readonly Edge[]): ReadonlyMap<number, number> {
+  const neighbours = new Map<number, number[]>();
+  for (const [a, b] of [...edges, ...edges.map(([from, to]): Edge => [to, from])]) {
+    neighbours.set(a, [...(neighbours.get(a) ?? []), b]);
+  }
+  const distances = new Map([[place, 0]]);
+  // A map is gone through in the order in which it grows.
+  for (const [at, distance] of distances) {
+    for (const next of neighbours.get(at) ?? []) if (!distances.has(next)) distances.set(next, distance + 1);
+  }
+  return distances;
+}

@@ -190,15 +190,25 @@ it("a parent that has too much is sent the same again after the time that it nam
   expect(calls).not.toContain("down");
 });
 
-it("is dialled again, for ever, also at the addresses that the parent names; half a minute apart at most", async () => {
+it("is dialled again, for ever, also at the addresses that the parent names; five seconds apart at most", async () => {
   const { calls, clock, noted } = stage(refusal(409, { urls: ["http://leader:1"] }));
   await settled();
   calls.length = 0;
   await clock.advance(3_600_000);
   const asked = calls.filter((call) => call.startsWith("identify"));
-  expect(asked.length).toBeGreaterThan(120);
+  expect(asked.length).toBeGreaterThan(720);
   expect(new Set(asked)).toEqual(new Set(["identify http://leader:1", `identify ${URL}`]));
   expect(noted.at(-1)).toBe("no 409");
+});
+
+it("the bound between two attempts doubles when every address was tried, and not with each of them", async () => {
+  const urls = Array.from({ length: 7 }, (_, at) => `http://node-${at}:1`);
+  const { calls, clock } = stage(refusal(409, { urls }));
+  await settled();
+  // Those and the configured one, at the least pause: what each of eight would have doubled is more.
+  for (let at = 0; at < 8; at++) await clock.advance(200);
+  const asked = calls.filter((call) => call.startsWith("identify"));
+  expect(new Set(asked).size).toBe(8);
 });
 
 it("a stream that ends, a good-bye and a request that fails end the link; what was under way is not known to be sent", async () => {

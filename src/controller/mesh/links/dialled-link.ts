@@ -2,7 +2,7 @@
 //
 //   waiting ──▶ registered ──▶ stream open ──hello──▶ up: the stream down, one request after the other up
 //      ▲            │ refused       │ refused             │ bye, silence, a request that fails, the end of this leadership
-//      └────────────┴───────────────┴────────────────────┘ next attempt after a random part of a bound that doubles, 30 s at most
+//      └────────────┴───────────────┴────────────────────┘ next attempt after a random part of a bound that doubles, 5 s at most
 //
 // Invariants:
 // - One request is under way; it carries what waits: wishes in their order, a page, heads when they are due. So wishes arrive in order, and
@@ -66,7 +66,9 @@ export async function dialForEver(options: DialOptions, signal: AbortSignal): Pr
     // Where the parent's other nodes are; what was configured is always among them.
     if (ended.urls.length > 0) urls = [...new Set([...ended.urls, options.url])];
     noted(ended.problem);
-    await pause(clock, retryInMs(random, failures, REDIAL_MS_MIN, REDIAL_MS_MAX), signal);
+    // One address may be down, or must not be called, while the next one answers: the bound grows when all of them were tried.
+    const rounds = Math.floor(failures / urls.length);
+    await pause(clock, retryInMs(random, rounds, REDIAL_MS_MIN, REDIAL_MS_MAX), signal);
     failures++;
   }
 }

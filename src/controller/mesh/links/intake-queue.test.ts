@@ -2,7 +2,6 @@
 
 import { describe, expect, it } from "vitest";
 import type { LineState, Page } from "../../../core/mesh/model.ts";
-import { lineIdOf } from "../../../core/mesh/proof/index.ts";
 import { fakeVerify } from "../../../core/mesh/test-signatures.ts";
 import { ringOf, TestSite } from "../../../core/mesh/test-site.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
@@ -138,8 +137,9 @@ describe("pages of one line", () => {
 });
 
 it("a page of a later generation whose beginning is not known yet stops nothing, and is asked for again", async () => {
-  const ring = { ...ringOf("a", ["n1"], digest), generation: 2 };
-  const line = lineIdOf(ring, digest);
+  const site = new TestSite(ringOf("a", ["n1"], digest, 2), digest);
+  site.writeMany(1);
+  const { ring, line } = site;
   const queue = new IntakeQueue({
     clock: new HandClock(),
     digest,
@@ -156,6 +156,5 @@ it("a page of a later generation whose beginning is not known yet stops nothing,
     receive: async () => ({ kind: "duplicate", duplicates: 1 }),
     suspected: () => undefined,
   });
-  const page = { line, after: 0, items: ["{}"], checkpoint: "" };
-  expect(await queue.take("b", page)).toEqual({ line, error: "BACKEND_UNAVAILABLE" });
+  expect(await queue.take("b", site.page(0, 1))).toEqual({ line, error: "BACKEND_UNAVAILABLE" });
 });

@@ -13,7 +13,7 @@ import { assertNever } from "../../../core/kit/assert.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 import { PAGE_TAKEN_MS } from "../../../core/kit/timeouts.ts";
 import type { LineId, LineState, Page, Ring } from "../../../core/mesh/model.ts";
-import { checkPage, pageProblem, type Verdict } from "../../../core/mesh/proof/index.ts";
+import { checkNote, checkPage, pageProblem, type Verdict } from "../../../core/mesh/proof/index.ts";
 import { giveWay, within } from "../../../loops/time.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { Digest } from "../../../ports/digest.ts";
@@ -104,9 +104,15 @@ export class IntakeQueue {
     const { line } = page;
     if (lines.isOwn(line)) return { line, accepted: 0, duplicates: page.items.length };
     if (!lines.isWanted(line)) return refused(line, "not_wanted");
-    if (lines.stateOf(line) === null && lines.firstRingOf(line) === null) {
-      blame.count(peer, "unknown-line");
-      return refused(line, "LINE_UNKNOWN");
+    if (lines.stateOf(line) === null) {
+      const ring = lines.firstRingOf(line);
+      if (ring === null) {
+        blame.count(peer, "unknown-line");
+        return refused(line, "LINE_UNKNOWN");
+      }
+      // Finding where it begins may read all of the line before it: not for whoever has no key of it.
+      const signed = checkNote(page.checkpoint, ring, { digest, verify });
+      if (signed.kind !== "signed") return this.#refuse(peer, page, { kind: "bad", problem: signed.problem });
     }
     const state = lines.stateOf(line) ?? (await this.#begin(page));
     // Of the generation before it too little is here: that is fetched first.

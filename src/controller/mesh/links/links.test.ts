@@ -15,6 +15,7 @@ function stage(
   judged: Promise<readonly []> = Promise.resolve([]),
   evicted = new Set<string>(),
   clock = new ManualClock(),
+  change: Partial<LinksOptions> = {},
 ) {
   const introduction = { id: "home", url: "http://home:1", name: "home", metadata: {} };
   const links = new Links({
@@ -54,8 +55,10 @@ function stage(
     met: async () => undefined,
     heard: () => undefined,
     isEvicted: (controller) => evicted.has(controller),
+    leftAt: () => null,
     urls: () => [],
     headsOf: () => undefined,
+    ...change,
   });
   return links;
 }
@@ -111,5 +114,35 @@ it("a site that is evicted while it is linked is sent nothing any more", async (
   await clock.advance(LINES_CHECK_MS);
   expect([await link.next(), await link.next()]).toEqual([{ bye: true, urls: [] }, null]);
   expect(links.views().map(({ controller }) => controller)).toEqual(["honest"]);
+  links.end();
+});
+
+it("nothing that comes over the link of a site that is evicted is taken, from that moment on, whosever line it is", async () => {
+  const evicted = new Set<string>();
+  const judged: string[] = [];
+  const taken: string[] = [];
+  const links = stage(undefined, evicted, new ManualClock(), {
+    intake: {
+      take: async (_peer: string, page: unknown) => {
+        taken.push((page as { line: string }).line);
+        return { line: OWN, accepted: 0, duplicates: 1 };
+      },
+    } as unknown as LinksOptions["intake"],
+    judge: {
+      judge: async (peer: string) => {
+        judged.push(peer);
+        return [];
+      },
+    } as unknown as LinksOptions["judge"],
+  });
+  const link = links.open("evil", ["note"]);
+  await links.page(link, { line: OWN, after: 0, items: [1] });
+  evicted.add("evil");
+  expect(await links.page(link, { line: `far.${"2".repeat(32)}`, after: 0, items: [1] })).toEqual({
+    line: "",
+    error: "not_wanted",
+  });
+  await links.heads(link, ["note"], null);
+  expect([taken, judged, link.isOver]).toEqual([[OWN], ["evil"], true]);
   links.end();
 });

@@ -19,6 +19,9 @@ import { dialForEver } from "./dialled-link.ts";
 import type { AskProof, HeadsJudge } from "./heads-judge.ts";
 import type { IntakeQueue, KnownLines } from "./intake-queue.ts";
 import type { LinkEnd, LinkHost, Wish } from "./link-end.ts";
+import { type LinkHeard, LinkViews } from "./link-views.ts";
+import type { Lag, LagLane } from "./lags.ts";
+import { Departure } from "./departure.ts";
 import { LINES_CHECK_MS } from "../limits.ts";
 import { OwnHeads } from "./own-heads.ts";
 import { ServedLink } from "./served-link.ts";
@@ -40,20 +43,14 @@ export interface LinksOptions {
   /** Another site says who it is: see DialOptions. */
   readonly met: (introduction: Introduction) => Promise<void>;
   readonly heard: (controller: string) => void;
-  /** It is sent nothing any more. */
+  /** It is sent nothing any more. A site that leaves ends its links itself, when it knows that its word has arrived. */
   readonly isEvicted: (controller: string) => boolean;
+  /** The place in the own line where this site has left its mesh; null: it takes part. */
+  readonly leftAt: () => number | null;
   /** Of this site's nodes. */
   readonly urls: () => readonly string[];
   /** What a site has, as it says; `isAll`: it has no other lines. */
   readonly headsOf: (controller: string, notes: readonly string[], isAll: boolean) => void;
-}
-
-/** What was heard over one link. */
-interface Heard {
-  atMs: number;
-  skewMs: number | null;
-  /** The first heads of a link are all that the other site has. */
-  hasHeads: boolean;
 }
 
 export class Links implements LinkHost {
@@ -61,9 +58,11 @@ export class Links implements LinkHost {
   readonly #heads: OwnHeads;
   readonly #spread: Spread;
   readonly #ends = new Map<LinkId, LinkEnd>();
-  readonly #heard = new Map<LinkId, Heard>();
+  readonly #heard = new Map<LinkId, LinkHeard>();
   readonly #problems = new Map<string, string | null>();
   readonly #over = new AbortController();
+  readonly #departure: Departure;
+  readonly #views: LinkViews;
   /** Lines that grew and that the spread was not notified of. */
   readonly #grown = new Set<LineId>();
   readonly #unwanted = new Set<LineId>();
@@ -75,17 +74,42 @@ export class Links implements LinkHost {
     this.#options = options;
     this.#heads = new OwnHeads(lines, clock);
     this.#spread = new Spread({ sizes: [], unwanted: [] });
+    this.#views = new LinkViews({
+      ...options,
+      ends: this.#ends,
+      heard: this.#heard,
+      problems: this.#problems,
+      lanes: () => this.#lanes(),
+    });
+    this.#departure = new Departure({
+      clock,
+      leftAt: options.leftAt,
+      heardBy: (sequence) => this.#heardBy(sequence),
+      dial: (signal) => options.parents.forEach((url) => void this.#dial(url, signal)),
+      endAll: () => this.#endAll(),
+    });
     this.#review();
-    for (const url of options.parents) void this.#dial(url);
   }
 
   /** Safe to call twice. */
   end(): void {
     this.#over.abort();
+    this.#departure.end();
     this.#timer?.cancel();
     this.#check?.cancel();
     for (const end of this.#ends.values()) end.close();
     this.#ends.clear();
+  }
+
+  /** Resolves when every linked site has heard that this one has left, or time is up, and no link is left: with those that have. */
+  left(): Promise<readonly string[]> {
+    this.#departure.review();
+    return this.#departure.done;
+  }
+
+  /** It takes part again. */
+  joined(): void {
+    this.#departure.review();
   }
 
   /** There is more of this line here. Those of one turn become one input. */
@@ -139,11 +163,12 @@ export class Links implements LinkHost {
   }
 
   views(): readonly LinkView[] {
-    const served = [...this.#ends.values()].filter(({ url }) => url === null);
-    const dialled = this.#options.parents.map((url) => this.#view(url, this.#ends.get(`to ${url}`)));
-    const linked = new Set([...this.#ends.values()].map(({ controller }) => controller));
-    const gone = this.#options.blame.peers().filter((peer) => !linked.has(peer));
-    return [...dialled, ...served.map((end) => this.#view(null, end)), ...gone.map((peer) => this.#blamedView(peer))];
+    return this.#views.all();
+  }
+
+  /** What is lacking here of each line, as far as those that are linked say. */
+  lacking(): ReadonlyMap<LineId, Lag> {
+    return this.#views.lacking();
   }
 
   /** How far a site's wall clock is ahead of this one's; null: no link has measured it. */
@@ -183,6 +208,7 @@ export class Links implements LinkHost {
   /** Resolves when they are judged: whoever sends more than that waits. */
   async heads(end: LinkEnd, notes: readonly string[], atMs: number | null): Promise<void> {
     const { clock, judge } = this.#options;
+    if (this.#isShutOut(end)) return;
     const heard = this.#heard.get(end.id);
     if (heard !== undefined) {
       heard.atMs = this.#nowMs;
@@ -205,6 +231,8 @@ export class Links implements LinkHost {
   }
 
   async page(end: LinkEnd, page: unknown): Promise<PageOutcome> {
+    // Whosever line it is.
+    if (this.#isShutOut(end)) return { line: "", error: "not_wanted" };
     const outcome = await this.#options.intake.take(end.controller, page);
     const heard = this.#heard.get(end.id);
     if (heard !== undefined) heard.atMs = this.#nowMs;
@@ -219,9 +247,17 @@ export class Links implements LinkHost {
 
   wish(end: LinkEnd, wish: Wish): void {
     const line = wish.kind === "graft" ? wish.graft.line : wish.line;
-    if (this.#ends.get(end.id) !== end || !this.#isKnown(line)) return;
+    if (this.#ends.get(end.id) !== end || !this.#isKnown(line) || this.#isShutOut(end)) return;
     if (wish.kind === "graft") this.#step({ kind: "graft", link: end.id, ...wish.graft });
     else this.#step({ kind: "prune", link: end.id, line: wish.line });
+  }
+
+  /** The link of a site that was evicted ends. */
+  #isShutOut(end: LinkEnd): boolean {
+    if (!this.#options.isEvicted(end.controller)) return false;
+    end.close();
+    this.down(end);
+    return true;
   }
 
   // The spread
@@ -284,11 +320,10 @@ export class Links implements LinkHost {
 
   /** Lines that are new here, and what the registry says of each by now. */
   #review(): void {
-    const { lines, known, clock, isEvicted } = this.#options;
-    for (const end of [...this.#ends.values()].filter(({ controller }) => isEvicted(controller))) {
-      end.close();
-      this.down(end);
-    }
+    const { lines, known, clock } = this.#options;
+    this.#departure.review();
+    this.#views.review();
+    for (const end of this.#ends.values()) this.#isShutOut(end);
     const here = lines.lines();
     // Also lines of which only others have something: one that is frozen before its first page came must not be asked for any more.
     const named = Array.from(this.#spread.lanes(), ({ line }) => line);
@@ -305,49 +340,40 @@ export class Links implements LinkHost {
     }
   }
 
+  *#lanes(): Iterable<LagLane> {
+    for (const { link, line, size, outgoing } of this.#spread.lanes()) {
+      yield { link, line, size, isAsked: outgoing, isWanted: !this.#unwanted.has(line) };
+    }
+  }
+
   // Parents
 
-  #dial(url: string): Promise<void> {
+  #dial(url: string, signal: AbortSignal): Promise<void> {
     const { random, ...around } = this.#options;
     this.#problems.set(url, "not reached yet");
     const noted = (problem: string | null): void => void this.#problems.set(url, problem);
     const dial = { ...around, url, host: this, heads: this.#heads, random: random.fork(url), noted };
-    return dialForEver(dial, this.#over.signal);
+    return dialForEver(dial, signal);
   }
 
-  #view(url: string | null, end: LinkEnd | undefined): LinkView {
-    const heard = end === undefined ? undefined : this.#heard.get(end.id);
-    const [lagEvents, missingEvents] = end === undefined ? [0, 0] : this.#lagOf(end.id);
-    return {
-      controller: end?.controller ?? null,
-      direction: url === null ? "served" : "dialled",
-      url,
-      connected: end !== undefined,
-      roundTripMs: end?.roundTripMs ?? null,
-      lagEvents,
-      missingEvents,
-      skewMs: heard?.skewMs ?? null,
-      heardMsAgo: heard === undefined ? null : Math.round(this.#nowMs - heard.atMs),
-      problem: url === null ? null : (this.#problems.get(url) ?? null),
-      blamed: end === undefined ? {} : this.#options.blame.of(end.controller),
-    };
-  }
-
-  /** Of a site that has no link here: what it delivered all the same. */
-  #blamedView(controller: string): LinkView {
-    return { ...this.#view(null, undefined), controller, blamed: this.#options.blame.of(controller) };
-  }
-
-  #lagOf(link: LinkId): readonly [number, number] {
-    const { lines } = this.#options;
-    let [lag, missing] = [0, 0];
-    for (const lane of this.#spread.lanes()) {
-      if (lane.link !== link) continue;
-      const ours = lines.has(lane.line) ? lines.size(lane.line) : 0;
-      lag += Math.max(0, ours - lane.size);
-      missing += Math.max(0, lane.size - ours);
+  #endAll(): void {
+    for (const end of this.#ends.values()) {
+      end.close();
+      this.down(end);
     }
-    return [lag, missing];
+    for (const url of this.#options.parents) this.#problems.set(url, "this site has left its mesh");
+  }
+
+  /** Of the sites that have a link here. */
+  #heardBy(sequence: number): { readonly heard: readonly string[]; readonly isAll: boolean } {
+    const { known } = this.#options;
+    const linked = new Map(Array.from(this.#ends.values(), ({ id, controller }) => [id, controller]));
+    const heard = new Set<string>();
+    for (const { link, line, size } of this.#spread.lanes()) {
+      const controller = linked.get(link);
+      if (controller !== undefined && known.isOwn(line) && size >= sequence) heard.add(controller);
+    }
+    return { heard: [...heard].toSorted(), isAll: [...linked.values()].every((controller) => heard.has(controller)) };
   }
 }
 

@@ -25,3 +25,15 @@ it("what is never used is not saved up, and what is larger than a share is let i
   clock.nowMs += 2_000;
   expect(quota.take(PEER_EVENTS_PER_S_MAX, 1), "it owes the rest").toBe(1_000);
 });
+
+it("says what it owes until what was refused would fit, and nothing where all was taken", () => {
+  const clock = new ManualClock();
+  const quota = new PeerQuota(clock);
+  expect(quota.take(PEER_EVENTS_PER_S_MAX, 0)).toBe(0);
+  expect(quota.owedMs).toBe(0);
+  expect(quota.take(PEER_EVENTS_PER_S_MAX / 2, 0)).toBe(500);
+  expect(quota.owedMs).toBe(500);
+  clock.nowMs += 500;
+  expect(quota.owedMs).toBe(0);
+  expect(quota.take(PEER_EVENTS_PER_S_MAX / 2, 0)).toBe(0);
+});

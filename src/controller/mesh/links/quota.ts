@@ -9,10 +9,16 @@ export class PeerQuota {
   #events = PEER_EVENTS_PER_S_MAX;
   #bytes = PEER_BYTES_PER_S_MAX;
   #atMs: number;
+  #owesUntilMs = -Infinity;
 
   constructor(clock: Clock) {
     this.#clock = clock;
     this.#atMs = clock.monotonicMs();
+  }
+
+  /** So long what it sent last, which was refused, would not fit; 0: there is nothing, or it would. */
+  get owedMs(): number {
+    return Math.max(0, this.#owesUntilMs - this.#clock.monotonicMs());
   }
 
   /** 0: it was taken. Otherwise nothing was, and it fits after so long. */
@@ -22,7 +28,10 @@ export class PeerQuota {
       lackMs(Math.min(events, PEER_EVENTS_PER_S_MAX) - this.#events, PEER_EVENTS_PER_S_MAX),
       lackMs(Math.min(bytes, PEER_BYTES_PER_S_MAX) - this.#bytes, PEER_BYTES_PER_S_MAX),
     );
-    if (waitMs > 0) return waitMs;
+    if (waitMs > 0) {
+      this.#owesUntilMs = this.#atMs + waitMs;
+      return waitMs;
+    }
     this.#events -= events;
     this.#bytes -= bytes;
     return 0;

@@ -9,7 +9,7 @@ import { ringOf, TestSite } from "../../../core/mesh/test-site.ts";
 import { systemDigest as digest } from "../../../drivers/system/digest.ts";
 import { ManualClock } from "../../../loops/test-clock.ts";
 import type { JournalReign } from "../../journal/journal-reign.ts";
-import { VOUCHED_PER_LINE_MAX } from "../limits.ts";
+import { EVIDENCE_WAITING_LENGTH_MAX, EVIDENCE_WAITING_MAX, VOUCHED_PER_LINE_MAX } from "../limits.ts";
 import { WordOfOthers } from "./word-of-others.ts";
 
 const tools = { digest, verify: fakeVerify(digest) };
@@ -59,7 +59,16 @@ function stage() {
     ({ state } = step.value);
     await word.take(hub.line, step.value.events);
   };
-  return { registry, written, hub, forker, take, word };
+  const approve = (entityId: string, hash: string): void =>
+    apply({
+      id: "a",
+      eventType: "controller:approved",
+      entityType: "controller",
+      entityId,
+      payload: { by: "ada", ring: hash },
+      timestamp: 1,
+    });
+  return { registry, written, hub, forker, take, word, states, approve };
 }
 
 function vouch(hub: TestSite, id: string, change: object = {}): void {
@@ -111,6 +120,54 @@ describe("a registration in another site's line", () => {
     await take();
     expect(written).toHaveLength(1);
     expect(registry.site("c")!.lines).toEqual([pinned]);
+  });
+
+  it("of a later generation brings the lines that it continues, where they are not known here", async () => {
+    const { hub, take, registry, written } = stage();
+    const named = (generation: number) => {
+      const ring = ringOf("c", ["n1"], digest, generation);
+      return { line: lineIdOf(ring, digest), ring };
+    };
+    const [one, two, three] = [named(1), named(2), named(3)];
+    vouch(hub, "c", { ...three, earlier: [two, one] });
+    await take();
+    expect(written, "not in order").toEqual([]);
+    vouch(hub, "c", { ...two, earlier: [one] });
+    await take();
+    expect(registry.site("c")!.lines).toEqual([one, two]);
+    const alien = ringOf("c", ["n2"], digest, 4);
+    const five = named(5);
+    vouch(hub, "c", { ...five, earlier: [one, two, three, { line: lineIdOf(alien, digest), ring: alien }] });
+    await take();
+    expect(registry.site("c")!.lines, "with a key between that the site did not have").toEqual([one, two]);
+    vouch(hub, "c", { ...named(4), earlier: [one, two, three] });
+    await take();
+    expect(registry.site("c")!.lines).toEqual([one, two, three, named(4)]);
+  });
+
+  it("of the next generation has the site's own keys; whose made-up one came first holds up another, until an operator approves it", async () => {
+    const { registry, hub, take, approve } = stage();
+    vouch(hub, "b");
+    await take();
+    const of = (author: string) => ({
+      ...ringOf("b", ["n1"], digest, 2),
+      author,
+      keys: ringOf("b", ["n1"], digest).keys,
+    });
+    const [fake, real] = [of("hub"), of("b+1")];
+    vouch(hub, "b", { ring: { ...fake, keys: ringOf("x", ["n1"], digest).keys }, line: "no" });
+    vouch(hub, "b", { ring: fake, line: lineIdOf(fake, digest) });
+    vouch(hub, "b", { ring: real, line: lineIdOf(real, digest) });
+    await take();
+    expect(registry.site("b")!.lines.map(({ ring }) => ring.author)).toEqual(["b.1", "hub"]);
+    approve("b", ringHashOf(real, digest));
+    // Of others than the approved one nothing is taken.
+    const third = { ...of("hub"), generation: 3 };
+    vouch(hub, "b", { ring: third, line: lineIdOf(third, digest) });
+    vouch(hub, "b", { ring: real, line: lineIdOf(real, digest) });
+    await take();
+    expect(registry.site("b")!.lines.map(({ ring }) => ring.author)).toEqual(["b.1", "hub", "b+1"]);
+    expect(registry.site("b")!.approvedRing).toBeNull();
   });
 
   it("is one of so many at most, for each site that vouches", async () => {
@@ -166,6 +223,64 @@ describe("a fork that another site has proven", () => {
     });
     await take();
     expect(written.at(-1)).toMatchObject({ eventType: "controller:forked", payload: { line: late.line } });
+  });
+});
+
+describe("evidence of a fork that comes before the line's ring is known", () => {
+  function late() {
+    const line = new TestSite(ringOf("late", ["n1"], digest), digest);
+    const other = new TestSite(ringOf("late", ["n1"], digest), digest);
+    line.writeMany(3);
+    other.write({ payload: { another: "history" } });
+    other.writeMany(2);
+    return { line, evidence: evidenceOf([line.head(), other.head()], null, line.ring, tools)! };
+  }
+  const forked = (hub: TestSite, payload: object): void =>
+    void hub.write({ eventType: "controller:forked", entityId: "late", payload: payload as EventPayload });
+
+  it("waits for the line's first page, and is verified then", async () => {
+    const { hub, take, word, written, registry } = stage();
+    const { line, evidence } = late();
+    forked(hub, { line: line.line, evidence });
+    await take();
+    vouch(hub, "late");
+    await take();
+    expect(written.map(({ eventType }) => eventType)).toEqual(["controller:registered"]);
+    await word.take(line.line, eventsOf(line));
+    expect(written.at(-1)).toMatchObject({ eventType: "controller:forked", payload: { line: line.line } });
+    expect(registry.forkOf(line.line)).toBeDefined();
+    await word.take(line.line, eventsOf(line));
+    expect(written, "once").toHaveLength(2);
+  });
+
+  it("waits for the ring under which it was signed", async () => {
+    const { hub, take, word, written, states } = stage();
+    const { line, evidence } = late();
+    states.set(line.line, { ...line.start, ring: ringOf("late", ["n0"], digest) });
+    forked(hub, { line: line.line, evidence });
+    await take();
+    await word.take(line.line, []);
+    expect(written).toEqual([]);
+    states.set(line.line, line.start);
+    await word.take(line.line, []);
+    expect(written).toHaveLength(1);
+  });
+
+  it("is kept up to a bound, and one site does not push out what others have proven", async () => {
+    const { hub, take, word, written, states } = stage();
+    const { line, evidence } = late();
+    forked(hub, { line: line.line, evidence });
+    await take();
+    for (let at = 0; at < 3; at++) {
+      const evil = new TestSite(ringOf(`evil${at}`, ["n1"], digest), digest);
+      for (let one = 0; one < EVIDENCE_WAITING_MAX / 2; one++)
+        forked(evil, { evidence: { line: `nobody.${one}`, ring: "" } });
+      forked(evil, { evidence: { line: line.line, ring: "x".repeat(EVIDENCE_WAITING_LENGTH_MAX) } });
+      await word.take(evil.line, eventsOf(evil));
+    }
+    states.set(line.line, line.start);
+    await word.take(line.line, []);
+    expect(written).toHaveLength(1);
   });
 });
 
@@ -228,3 +343,56 @@ function eventsOf(site: TestSite): readonly CheckedEvent[] {
     return step.value.events as readonly CheckedEvent[];
   }
 }
+
+describe("that a site has left", () => {
+  const says = (hub: TestSite, what: "left" | "joined", id = "hub"): void => {
+    hub.write({ eventType: `controller:${what}`, entityId: id, payload: { by: "ada" } });
+  };
+  const knowHub = (registry: Registry, hub: TestSite): void => {
+    const payload = { url: "http://hub:1", name: "hub", urls: [], version: null, line: hub.line, ring: hub.start.ring };
+    const event = { eventType: "controller:registered", entityId: "hub", payload, sequence: 1, timestamp: 1 };
+    registry.apply(event as unknown as ChainEvent);
+  };
+
+  it("is believed of its own line, with its place there, before the page is received", async () => {
+    const { hub, take, registry, written } = stage();
+    knowHub(registry, hub);
+    says(hub, "left");
+    await take();
+    expect(written).toMatchObject([
+      { eventType: "controller:left", entityId: "hub", payload: { line: hub.line, sequence: hub.size } },
+    ]);
+    expect(registry.peers()).toEqual([]);
+  });
+
+  it("is not believed of another site's line", async () => {
+    const { hub, take, registry, written } = stage();
+    knowHub(registry, hub);
+    vouch(hub, "c");
+    says(hub, "left");
+    says(hub, "left", "c");
+    says(hub, "left", "home");
+    await take();
+    expect(written.map(({ eventType, entityId }) => `${eventType} ${entityId}`)).toEqual([
+      "controller:registered c",
+      "controller:left hub",
+    ]);
+    expect(registry.leftAt).toBeNull();
+  });
+
+  it("and has come back in the same page: the last word counts", async () => {
+    const { hub, take, registry, written } = stage();
+    knowHub(registry, hub);
+    says(hub, "left");
+    says(hub, "joined");
+    await take();
+    expect(written).toEqual([]);
+    says(hub, "left");
+    says(hub, "joined");
+    says(hub, "left");
+    await take();
+    expect(written).toHaveLength(1);
+    expect(written.at(-1)).toMatchObject({ eventType: "controller:left", payload: { sequence: hub.size } });
+    expect(registry.peers()).toEqual([]);
+  });
+});

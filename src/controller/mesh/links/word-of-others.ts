@@ -1,6 +1,7 @@
 // What other sites' events mean to this site's registry. A site that is registered with another one is vouched for by it: its first ring is pinned
 // here too, as an own event. A fork that another site has proven is verified here, and becomes an own event as well. Both are written before the
-// page that says so is received: a page that was received has been acted on, whatever happened to the leader in between.
+// page that says so is received: a page that was received has been acted on, whatever happened to the leader in between. That a site has left, or is
+// back, is said by its own line alone.
 //
 // Invariants: the first ring that is pinned for a line stays, whoever says what, and the next one has no other keys; nobody vouches for this site itself; nothing is believed of
 // evidence but what verifyEvidence finds under the ring that is in force here.
@@ -19,12 +20,28 @@ import {
   verifyEvidence,
 } from "../../../core/mesh/proof/index.ts";
 import { SITES_MAX } from "../../../core/mesh/registry/limits.ts";
-import type { Registry, RegistryEventType } from "../../../core/mesh/registry/index.ts";
+import {
+  decidePresence,
+  earlierLines,
+  type PinnedLine,
+  type Registry,
+  type RegistryEventType,
+  type SiteRegistered,
+  unknownOf,
+} from "../../../core/mesh/registry/index.ts";
 import type { Moment } from "../../journal/journal-reign.ts";
 import type { JournalService } from "../../journal/service.ts";
 import { giveWay } from "../../../loops/time.ts";
 import type { Clock } from "../../../ports/clock.ts";
-import { OWN_URLS_MAX, VOUCHED_NAME_LENGTH_MAX, VOUCHED_PER_LINE_MAX, VOUCHED_URL_LENGTH_MAX } from "../limits.ts";
+import {
+  EVIDENCE_WAITING_LENGTH_MAX,
+  EVIDENCE_WAITING_MAX,
+  EVIDENCE_WAITING_PER_LINE_MAX,
+  OWN_URLS_MAX,
+  VOUCHED_NAME_LENGTH_MAX,
+  VOUCHED_PER_LINE_MAX,
+  VOUCHED_URL_LENGTH_MAX,
+} from "../limits.ts";
 import { Slice } from "../../slice.ts";
 
 export interface WordOfOthersOptions {
@@ -33,6 +50,12 @@ export interface WordOfOthersOptions {
   readonly registry: Registry;
   readonly tools: ProofTools;
   readonly stateOf: (line: LineId) => LineState | null;
+}
+
+/** As much of an event as is read here. */
+export interface SaidEvent {
+  readonly kind: "event";
+  readonly event: Pick<CheckedEvent["event"], "eventType" | "entityId" | "payload" | "sequence">;
 }
 
 /** A draft without its time and id. */
@@ -44,21 +67,23 @@ interface Word {
 
 export class WordOfOthers {
   readonly #options: WordOfOthersOptions;
+  /** Evidence that can't be verified yet, with the line in which it came, in the order in which it came. */
+  #waiting: readonly { readonly from: LineId; readonly evidence: Evidence }[] = [];
 
   constructor(options: WordOfOthersOptions) {
     this.#options = options;
   }
 
   /** Resolves when everything that follows from these events of a line is written. */
-  async take(line: LineId, events: readonly (CheckedEvent | Stub)[]): Promise<void> {
-    const words = await this.#wordsOf(line, events);
-    if (words.length === 0) return;
+  async take(line: LineId, events: readonly (SaidEvent | Stub)[]): Promise<void> {
+    const words = [...this.#provenNow(line), ...(await this.#wordsOf(line, events))];
+    if (words.length === 0 || this.#news(line, words).length === 0) return;
     // Once more in the turn of the decision: another page may have said the same.
     await this.#options.journal.change((moment) => this.#news(line, words).map((word) => draftOf(moment, word)));
   }
 
   /** A page may be full of them, and evidence costs two signatures each. */
-  async #wordsOf(line: LineId, events: readonly (CheckedEvent | Stub)[]): Promise<readonly Word[]> {
+  async #wordsOf(line: LineId, events: readonly (SaidEvent | Stub)[]): Promise<readonly Word[]> {
     const { clock } = this.#options;
     const words: Word[] = [];
     let slice = new Slice(clock);
@@ -75,20 +100,40 @@ export class WordOfOthers {
   #news(line: LineId, words: readonly Word[]): readonly Word[] {
     const { registry } = this.#options;
     const once = new Map<string, Word>();
+    /** The newest ring of each site, with what is said here. */
+    const rings = new Map<string, Ring>();
     let room = Math.min(SITES_MAX - registry.size, VOUCHED_PER_LINE_MAX - this.#vouchedThrough(line));
     for (const word of words) {
+      if (isPresence(word.eventType)) {
+        // Of several the last counts, whatever was before it.
+        once.set("presence", word);
+        continue;
+      }
+      if (!this.#isNew(word, rings.get(word.entityId))) continue;
       const name = `${word.eventType} ${word.payload["line"] as LineId}`;
-      if (once.has(name) || !this.#isNew(word)) continue;
+      if (once.has(name)) continue;
       const isMore = word.eventType === "controller:registered" && registry.site(word.entityId) === undefined;
       if (isMore && room-- <= 0) continue;
       once.set(name, word);
+      if (word.eventType === "controller:registered") rings.set(word.entityId, word.payload["ring"] as unknown as Ring);
     }
+    const presence = once.get("presence");
+    if (presence !== undefined && !this.#isNew(presence, undefined)) once.delete("presence");
     return [...once.values()];
   }
 
-  #isNew({ eventType, entityId, payload }: Word): boolean {
+  /** `before`: of the same site, said before it in the same page. */
+  #isNew({ eventType, entityId, payload }: Word, before: Ring | undefined): boolean {
     const { registry, tools } = this.#options;
-    if (eventType === "controller:registered") return this.#mayFollow(entityId, payload["ring"] as unknown as Ring);
+    if (isPresence(eventType)) {
+      const said = payload as { readonly line: LineId; readonly sequence: number };
+      return decidePresence(registry, entityId, { ...said, hasLeft: eventType === "controller:left" }).kind === "write";
+    }
+    if (eventType === "controller:registered") {
+      const ring = payload["ring"] as unknown as Ring;
+      const { earlier = [] } = payload as unknown as SiteRegistered;
+      return before === undefined ? this.#mayFollow(entityId, earlier, ring) : isNextOf(before, ring);
+    }
     const { line, ring } = payload["evidence"] as Evidence;
     const inForce = this.#ringOf(line);
     // Its signatures were verified under this ring, some turns ago.
@@ -104,10 +149,14 @@ export class WordOfOthers {
     );
   }
 
-  #wordOf(line: LineId, { event }: CheckedEvent): Word | null {
+  #wordOf(line: LineId, { event }: SaidEvent): Word | null {
     const { eventType, payload } = event;
     if (eventType === "controller:registered") return this.#vouched(line, event.entityId, payload);
-    if (eventType === "controller:forked") return this.#proven(payload);
+    if (eventType === "controller:forked") return this.#proven(line, payload);
+    // Of itself: what it says of another site is that site's to say.
+    if (isPresence(eventType) && event.entityId === controllerOf(line)) {
+      return { eventType, entityId: event.entityId, payload: { line, sequence: event.sequence } };
+    }
     return null;
   }
 
@@ -119,7 +168,8 @@ export class WordOfOthers {
     if (ringProblem(ring) !== null) return null;
     const first = ring as unknown as Ring;
     if (first.controller !== id || lineIdOf(first, tools.digest) !== named) return null;
-    if (!this.#mayFollow(id, first)) return null;
+    const earlier = earlierLines(payload["earlier"] ?? [], first, tools.digest);
+    if (earlier === null) return null;
     // The state of every node, and of every site after this one: no more, and nothing else, than a site that registers here may say.
     if (!isText(url, VOUCHED_URL_LENGTH_MAX) || !isText(name, VOUCHED_NAME_LENGTH_MAX)) return null;
     if (version !== null && !isText(version, VOUCHED_NAME_LENGTH_MAX)) return null;
@@ -127,21 +177,24 @@ export class WordOfOthers {
     if (!urls.every((one) => isText(one, VOUCHED_URL_LENGTH_MAX))) return null;
     // A site that has registered here itself is one that this site is compared with: it stays that.
     const metadata = known?.metadata ?? { vouchedBy: line };
-    const word = { url, name, urls, version, line: named, ring, metadata } as EventPayload;
-    return { eventType: "controller:registered", entityId: id, payload: word };
+    const word = { url, name, urls, version, line: named, ring, ...unknownOf(earlier, known), metadata };
+    return { eventType: "controller:registered", entityId: id, payload: word as unknown as EventPayload };
   }
 
   /**
    * Whether this may be the first ring of a site that is known here: of its next generation, with no key but those that are in force for it. So
-   * whoever vouches for it can't speak for the site; a site with other keys is approved by an operator.
+   * whoever vouches for it can't speak for the site; a site with other keys is approved by an operator, and then it is that ring and no other.
    */
-  #mayFollow(id: string, ring: Ring): boolean {
-    const { registry, stateOf } = this.#options;
-    const newest = registry.site(id)?.lines.at(-1);
+  #mayFollow(id: string, earlier: readonly PinnedLine[], ring: Ring): boolean {
+    const { registry, stateOf, tools } = this.#options;
+    const { approvedRing = null, lines = [] } = registry.site(id) ?? {};
+    if (approvedRing !== null) return ringHashOf(ring, tools.digest) === approvedRing;
+    const newest = lines.at(-1);
     if (newest === undefined) return true;
-    const inForce = stateOf(newest.line)?.ring ?? newest.ring;
-    const isNext = ring.generation === newest.ring.generation + 1 && registry.forkOf(newest.line) === undefined;
-    return isNext && ring.keys.every(({ key }) => inForce.keys.some((one) => one.key === key));
+    if (registry.forkOf(newest.line) !== undefined) return false;
+    const between = earlier.map((one) => one.ring).filter(({ generation }) => generation > newest.ring.generation);
+    const rings = [stateOf(newest.line)?.ring ?? newest.ring, ...between, ring];
+    return rings.every((one, at) => at === 0 || isNextOf(rings[at - 1]!, one));
   }
 
   /**
@@ -166,13 +219,34 @@ export class WordOfOthers {
     return id;
   }
 
-  #proven({ evidence }: EventPayload): Word | null {
+  #proven(from: LineId, { evidence }: EventPayload): Word | null {
     const { registry, tools } = this.#options;
-    const line = (evidence as { readonly line?: unknown } | null)?.line;
+    const { line, ring: signedUnder } = (evidence ?? {}) as { readonly line?: unknown; readonly ring?: unknown };
     if (typeof line !== "string" || registry.forkOf(line) !== undefined) return null;
     const ring = this.#ringOf(line);
-    if (ring === null || !verifyEvidence(evidence, ring, tools)) return null;
-    return forkOf(evidence);
+    if (ring === null || ringHashOf(ring, tools.digest) !== signedUnder) {
+      this.#keep(from, evidence as Evidence);
+      return null;
+    }
+    return verifyEvidence(evidence, ring, tools) ? forkOf(evidence) : null;
+  }
+
+  /**
+   * Evidence comes once, and may come before the line's ring, or its next one, is known here: it waits for the line's pages. In memory: the next
+   * leader does not have it, and finds the fork as anybody does, by heads.
+   */
+  #keep(from: LineId, evidence: Evidence): void {
+    if (JSON.stringify(evidence).length > EVIDENCE_WAITING_LENGTH_MAX) return;
+    if (this.#waiting.filter((one) => one.from === from).length >= EVIDENCE_WAITING_PER_LINE_MAX) return;
+    this.#waiting = [...this.#waiting, { from, evidence }].slice(-EVIDENCE_WAITING_MAX);
+  }
+
+  /** What waited for the ring of this line. */
+  #provenNow(line: LineId): readonly Word[] {
+    const about = this.#waiting.filter(({ evidence }) => evidence.line === line);
+    if (about.length === 0) return [];
+    this.#waiting = this.#waiting.filter((one) => !about.includes(one));
+    return about.flatMap(({ from, evidence }) => this.#proven(from, { evidence }) ?? []);
   }
 
   /** In force for the line; the pinned one where no page of it has come yet: evidence comes once. */
@@ -182,6 +256,15 @@ export class WordOfOthers {
     if (state !== null) return state.ring;
     return registry.site(controllerOf(line))?.lines.find((one) => one.line === line)?.ring ?? null;
   }
+}
+
+function isPresence(eventType: string): eventType is "controller:left" | "controller:joined" {
+  return eventType === "controller:left" || eventType === "controller:joined";
+}
+
+function isNextOf(before: Ring, ring: Ring): boolean {
+  const isNext = ring.generation === before.generation + 1;
+  return isNext && ring.keys.every(({ key }) => before.keys.some((one) => one.key === key));
 }
 
 function isText(value: unknown, lengthMax: number): boolean {

@@ -13,7 +13,7 @@ import type { ChainEvent } from "../../../core/events/index.ts";
 import { parseJson } from "../../../core/kit/parse-json.ts";
 import type { LineId, Ring, RingKey } from "../../../core/mesh/model.ts";
 import type { Tenant } from "../../journal/tenant.ts";
-import { GENERATIONS_KEPT_MAX } from "../limits.ts";
+import { EARLIER_LINES_MAX, GENERATIONS_KEPT_MAX } from "../limits.ts";
 
 /** Of `controller:registered` of the site itself: only that has keys. */
 interface OwnRegistered {
@@ -41,6 +41,8 @@ export interface OwnLines {
   readonly urls: readonly string[];
   /** The last ones, in order, one at least. */
   readonly generations: readonly OwnGeneration[];
+  /** Names of lines before those, for heads that peers still show; absent: there are none. */
+  readonly earlier?: readonly LineId[] | undefined;
 }
 
 export class OwnLineFold implements Tenant {
@@ -70,7 +72,12 @@ export class OwnLineFold implements Tenant {
     const rings = [...(isSame ? last.rings : []), { since, ring }];
     const after = (isSame ? last.after : last?.end?.through) ?? 0;
     const generations = [...(isSame ? known.slice(0, -1) : known), { line, after, rings, end: null }];
-    this.#lines = { controller, name, urls, generations: generations.slice(-GENERATIONS_KEPT_MAX) };
+    const earlier = [
+      ...(this.#lines?.earlier ?? []),
+      ...generations.slice(0, -GENERATIONS_KEPT_MAX).map((one) => one.line),
+    ].slice(-EARLIER_LINES_MAX);
+    const kept = { controller, name, urls, generations: generations.slice(-GENERATIONS_KEPT_MAX) };
+    this.#lines = earlier.length === 0 ? kept : { ...kept, earlier };
   }
 
   #authored({ sourceControllerId, sequence, previousHash }: ChainEvent): void {

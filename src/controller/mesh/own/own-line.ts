@@ -74,8 +74,11 @@ export class OwnLine implements LineSource {
 
   /** What is here of an own line, next to a head of this size; null: it is no line of this site that this node knows. */
   async partAt(line: LineId, size: number): Promise<OwnPart | null> {
-    const generation = this.#options.fold.lines?.generations.find((one) => one.line === line);
-    if (generation === undefined) return null;
+    const own = this.#options.fold.lines;
+    const generation = own?.generations.find((one) => one.line === line);
+    if (generation === undefined) {
+      return own?.earlier?.includes(line) === true ? { size: 0, isEnded: true, root: null } : null;
+    }
     const through = this.#through(generation);
     const isEnded = generation.end !== null;
     return { size: through, isEnded, root: size > through || isEnded ? null : await this.#rootAt(size) };

@@ -154,7 +154,7 @@ export class OwnRing {
     const ring = ringOf(last);
     if (isSame(wanted, ring.keys)) return null;
     if (!ring.keys.some(({ node, key }) => answered.get(node)?.key === key)) {
-      return `no member has a key of the ring in force (${ring.keys.map(({ node }) => node).join(", ")}), so nobody can sign the change to another one. Put mesh.key back on one of them; without any, \`tenure server recover\` begins the next generation`;
+      return `no member has a key of the ring in force (${ring.keys.map(({ node }) => node).join(", ")}), so nobody can sign the change to another one. Put mesh.key back on one of them; without any, \`tenure mesh resume --new-line\` begins the next generation with the keys that there are, and each peer approves its ring`;
     }
     return last.rings.length < RINGS_MAX ? null : `this line has had ${RINGS_MAX} rings of keys, and takes no more`;
   }

@@ -48,6 +48,8 @@ export function standalone(own: OwnController, ttlMs: number, clock: Pick<Clock,
     heartbeat: disabled,
     approve: disabled,
     evict: disabled,
+    leave: disabled,
+    join: disabled,
     list: () => [ownView(own, null, { wallMs: clock.wallMs(), startedMs, ttlMs })],
   };
 }

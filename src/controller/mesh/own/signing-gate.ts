@@ -12,6 +12,7 @@
 // - The author of a new line is one that no disk of this site has had: its line's name is new too.
 
 import { assert, assertNever } from "../../../core/kit/assert.ts";
+import type { SigningHeld } from "../../../core/health/index.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 import type { EventDraft, EventPayload } from "../../../core/events/index.ts";
 import type { ChainPoint } from "../../../core/archive/index.ts";
@@ -45,6 +46,8 @@ export interface SigningGateOptions {
   readonly head: () => ChainPoint;
   /** As the log names it, whatever an operator has asked for. */
   readonly loggedAuthor: () => string;
+  /** Whether this node's key is in the ring of the own line. */
+  readonly canSign: () => boolean;
   readonly hasOthers: () => boolean;
   /** Whether one of the other members has run since the site was compared. */
   readonly askOthers: () => Promise<boolean>;
@@ -58,12 +61,18 @@ export class SigningGate {
   readonly #gate = new Gate();
   readonly #door: Door<JournalReign>;
   readonly #sinceMs: number;
+  readonly #startedMs: number;
   #timer: Timer | null = null;
   #isStopped = false;
+  /** The place that is being written. */
+  #marking: Promise<void> = Promise.resolve();
+  /** The new line that is being written. */
+  #renewing: Promise<void> | null = null;
 
   constructor(options: SigningGateOptions) {
     this.#options = options;
     this.#sinceMs = options.clock.wallMs();
+    this.#startedMs = options.clock.monotonicMs();
     this.#door = options.journal.serve((reign) => {
       this.#begin(reign);
       return reign;
@@ -85,6 +94,14 @@ export class SigningGate {
   get held(): string | null {
     const standing = this.#standing();
     return standing.kind === "open" ? null : textOf(standing);
+  }
+
+  /** For this node's alerts: only a leader has links, and knows whom it has compared. */
+  alarm(): SigningHeld | null {
+    const standing = this.#standing();
+    if (standing.kind === "open" || this.#door.current === null) return null;
+    const heldMs = this.#options.clock.monotonicMs() - this.#startedMs;
+    return { why: textOf(standing), isBehind: standing.kind === "behind", heldMs };
   }
 
   view(): GateView {
@@ -113,14 +130,16 @@ export class SigningGate {
     const reign = this.#door.serving();
     checkLeaderEpoch(request.leaderEpoch, reign.epoch);
     const standing = this.#standing();
-    if (isNewLine) await this.#renew(reign, request.caller, standing);
-    else if (standing.kind === "behind") {
+    if (isNewLine) {
+      this.#renewing ??= this.#renew(reign, request.caller, standing).finally(() => (this.#renewing = null));
+      await this.#renewing;
+    } else if (standing.kind === "behind") {
       const text = `${textOf(standing)}. The line can't go on from this disk: \`tenure mesh resume --new-line\` begins the next one.`;
       throw new TenureError("BAD_REQUEST", text);
     } else if (standing.kind === "comparing") {
       await this.#write(reign, "controller:resumed", resumed(request.caller, null));
     }
-    this.#open(`resumed by ${request.caller}`);
+    this.#open(`resumed by ${request.caller}`, reign);
     return this.view();
   }
 
@@ -129,22 +148,16 @@ export class SigningGate {
   }
 
   #begin(reign: JournalReign): void {
-    const { registry, head, hasOthers } = this.#options;
-    if (registry.peers().length === 0) this.#gate.open();
-    if (this.#gate.isOpen) {
-      // Another leader of this site has compared, and ended before it wrote that.
-      if (registry.gated !== null) this.#note(reign, "controller:resumed", resumed(null, null));
-      return;
+    const { registry, head } = this.#options;
+    // With no peers there is nobody to wait for, and it is not opened for good: the disk may be from before the first of them registered.
+    // Open: also where another leader of this site has compared, and ended before it wrote that.
+    if (this.#gate.isOpen || registry.peers().length === 0) return this.#resumed(reign);
+    if (registry.gated === null) {
+      // Before anybody is asked: what is written meanwhile, and a crash then, must not move the place.
+      const { sequence: through, hash, frontier } = head();
+      this.#marking = this.#note(reign, "controller:gated", { through, hash, frontier: toBase64(frontier) });
     }
-    const { sequence: through, hash, frontier } = head();
-    const place = { through, hash, frontier: toBase64(frontier) };
-    if (!hasOthers()) this.#gated(reign, place);
-    else void this.#ask().then(() => this.#gated(reign, place));
-  }
-
-  #gated(reign: JournalReign, place: OwnPlace): void {
-    if (this.#gate.isOpen || this.#options.registry.gated !== null) return;
-    this.#note(reign, "controller:gated", { ...place });
+    void this.#ask();
   }
 
   async #compare(peer: string, notes: readonly string[], isAll: boolean): Promise<void> {
@@ -159,10 +172,7 @@ export class SigningGate {
     if (standing.kind === "behind" && before !== "behind") {
       this.#options.logger.error({ event: "mesh-behind", peer }, `${textOf(standing)}.`);
     }
-    const reign = this.#door.current;
-    if (standing.kind !== "open" || reign === null) return;
-    this.#open("every peer has a part of it");
-    if (this.#options.registry.gated !== null) this.#note(reign, "controller:resumed", resumed(null, null));
+    if (standing.kind === "open" && this.#door.current !== null) this.#open("every peer has a part of it");
   }
 
   /** Null: of another site, or no note. */
@@ -177,19 +187,29 @@ export class SigningGate {
     return findingOf(checkpoint, await partAt(line, size), hasSigned(line, note));
   }
 
-  #open(why: string): void {
+  #open(why: string, reign: JournalReign | null = this.#door.current): void {
     if (this.#gate.isOpen) return;
     this.#gate.open();
     this.#options.logger.info({ event: "mesh-signing" }, `this node signs the own line: ${why}`);
+    if (reign !== null) this.#resumed(reign);
+  }
+
+  /** What follows is not in doubt any more; once the place is written, if it is. */
+  #resumed(reign: JournalReign): void {
+    void this.#marking.then(() => {
+      if (this.#options.registry.gated !== null) void this.#note(reign, "controller:resumed", resumed(null, null));
+    });
   }
 
   /** In one turn: the last word of the old author, and the first of the new one. */
   async #renew(reign: JournalReign, by: string, standing: GateStanding): Promise<void> {
-    const { registry, newId, loggedAuthor } = this.#options;
-    const { own } = registry;
+    const { registry, newId, loggedAuthor, canSign } = this.#options;
+    const { own, gated } = registry;
     if (own === null) throw new TenureError("BAD_REQUEST", "This site has no line yet: there is nothing to renew.");
-    // Of a line that was signed already it is not known which part of it the peers have: they get all of it again.
-    const place = standing.kind === "open" ? NOTHING : (registry.gated ?? NOTHING);
+    // Asked for twice: the first ring of the line that was asked for is not written yet.
+    if ((await this.#options.own().partAt(own.line, 0))?.isEnded === true) return;
+    // Whoever can't sign the old line any more can't give out what of it the peers lack either.
+    const place = canSign() && isCommon(gated, standing) ? gated : NOTHING;
     const before = loggedAuthor();
     const author = `${before}+${newId().replaceAll("-", "").slice(0, AUTHOR_DIGITS)}`;
     const renewed: Renewal = { ...place, line: own.line, before, author };
@@ -220,9 +240,9 @@ export class SigningGate {
   }
 
   /** Where it is not written, the next leader of this site writes it. */
-  #note(reign: JournalReign, eventType: RegistryEventType, payload: object): void {
+  async #note(reign: JournalReign, eventType: RegistryEventType, payload: object): Promise<void> {
     if (this.#options.registry.own === null || reign.isOver) return;
-    void this.#write(reign, eventType, payload).catch((error: unknown) => this.#failed(error));
+    await this.#write(reign, eventType, payload).catch((error: unknown) => this.#failed(error));
   }
 
   #askLater(): void {
@@ -235,6 +255,9 @@ export class SigningGate {
 
   async #ask(): Promise<void> {
     const { hasOthers, askOthers } = this.#options;
+    // Whoever was missing may be evicted. A node that does not lead may not know its peers yet.
+    const isDone = this.#door.current !== null && this.#standing().kind === "open";
+    if (isDone) this.#open("no peer is left that was not compared");
     if (this.#gate.isOpen || !hasOthers()) return;
     if (await askOthers()) this.#open("another member has run since it was compared");
   }
@@ -243,6 +266,15 @@ export class SigningGate {
     if (!TenureError.is(error)) throw error;
     this.#options.logger.warn({ event: "mesh-gate", code: error.code }, error.message);
   }
+}
+
+/**
+ * Whether peers have the history up to there, or get it as a part of theirs. Not of a line that was signed already; nor where a peer has another history
+ * there: this disk went on after it was restored, and its place was lost in a crash. They get all of it again then.
+ */
+function isCommon(place: OwnPlace | null, standing: GateStanding): place is OwnPlace {
+  if (place === null || standing.kind === "open") return false;
+  return standing.kind !== "behind" || standing.finding.kind !== "other" || standing.finding.size > place.through;
 }
 
 function resumed(by: string | null, renewed: Renewal | null): SiteResumed {

@@ -10,7 +10,7 @@
 
 import type { ChainHead, EventDraft, EventPayload } from "../../../core/events/index.ts";
 import { recoveredPayload } from "../../../core/mesh/proof/index.ts";
-import type { Renewal } from "../../../core/mesh/registry/index.ts";
+import type { OwnPlace, Renewal } from "../../../core/mesh/registry/index.ts";
 import type { JournalReign } from "../../journal/journal-reign.ts";
 import type { JournalService } from "../../journal/service.ts";
 import { type OwnLineFold, ringOf } from "./own-line-fold.ts";
@@ -25,6 +25,8 @@ export interface SuccessionOptions {
   readonly newId: () => string;
   /** The last new line that an operator asked for; null: none. */
   readonly renewed: () => Renewal | null;
+  /** Where the own history was when the site was started and not compared yet; null: it is compared. */
+  readonly gated: () => OwnPlace | null;
 }
 
 /** Before anybody else serves: what begins first writes first. */
@@ -37,7 +39,7 @@ export function continueLines(options: SuccessionOptions): void {
 }
 
 function recoveredDraft(
-  { fold, head, author, newId, renewed }: SuccessionOptions,
+  { fold, head, author, newId, renewed, gated }: SuccessionOptions,
   { nowMs }: Pick<JournalReign, "nowMs">,
 ): EventDraft | null {
   const own = fold.lines;
@@ -48,6 +50,9 @@ function recoveredDraft(
   const asked = renewed();
   if (asked?.author === author() && asked.line === last.line)
     return renewedDraft(own.controller, asked, newId(), nowMs);
+  // What follows that place may be a second history, which no peer continues: it is of the next line.
+  const place = gated();
+  if (place !== null) return draftOf(own.controller, { line: last.line, ...place }, newId(), nowMs);
   const { sequence: size, hash, frontier } = head();
   const payload = recoveredPayload({ line: last.line, size, hash, frontier });
   return draftOf(own.controller, payload, newId(), nowMs);

@@ -119,15 +119,16 @@ export class OwnSiteStage {
     const { line, rings } = generations.at(-1)!;
     const old = from ?? this.point(this.all.length);
     const state = { line, ring: rings.at(-1)!.ring, checkpoint: null, ...old };
-    this.author = `c-${this.generation + 1}`;
     this.generation++;
-    this.#sealer = new Sealer({
-      head: this.#sealer.head,
-      sourceControllerId: this.author,
-      leaderEpoch: 2,
-      digest: this.#digest,
-    });
+    this.writeAs(`c-${this.generation}`);
     return this.write("controller:recovered", recoveredPayload(state), CONTROLLER);
+  }
+
+  /** What is written next is another author's. */
+  writeAs(author: string): void {
+    this.author = author;
+    const { head } = this.#sealer;
+    this.#sealer = new Sealer({ head, sourceControllerId: author, leaderEpoch: 2, digest: this.#digest });
   }
 
   point(size: number): { size: number; hash: string | null; timestamp: number; frontier: Uint8Array } {

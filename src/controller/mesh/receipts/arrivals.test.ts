@@ -3,11 +3,18 @@
 import { describe, expect, test } from "vitest";
 import { systemDigest as digest } from "../../../drivers/system/digest.ts";
 import { seededRandom } from "../../../core/kit/random.ts";
-import { archived, encodePage, encodeRecord, recordedPage } from "../../../core/mesh/receipts/index.ts";
-import { RECEIPTS } from "../../../logs/index.ts";
+import {
+  archived,
+  decodeReceipt,
+  encodePage,
+  encodeRecord,
+  newEvents,
+  recordedPage,
+} from "../../../core/mesh/receipts/index.ts";
+import { type Archive, RECEIPTS } from "../../../logs/index.ts";
 import { filled, open, sealedEvents } from "../../../../test/archive/test-archive.ts";
 import { TestDisk } from "../../../engine/test-disk.ts";
-import { arrivals } from "./arrivals.ts";
+import { arrivals, firstArrivalKept, placesThrough } from "./arrivals.ts";
 import { ReceiptsFold } from "./receipts-fold.ts";
 import { siteOf, verified } from "./test-receipts.ts";
 
@@ -51,6 +58,18 @@ async function readFrom(sources: Parameters<typeof arrivals>[0], from: number): 
   return read;
 }
 
+/** The arrival number of the last event of each receipt. */
+async function receiptEnds(receipts: Archive): Promise<number[]> {
+  const ends: number[] = [];
+  for await (const batch of receipts.read(1)) {
+    for (const { bytes } of batch) {
+      const read = decodeReceipt(bytes);
+      if (read.kind === "receipt") ends.push(read.receipt.own + read.receipt.foreign + newEvents(read.receipt));
+    }
+  }
+  return ends;
+}
+
 describe("arrivals", () => {
   test.each(["a", "b", "c", "d"])("are all read, once and in order, from any number on (%s)", async (seed) => {
     const { own, receipts, fold, expected } = await played(seed, 30);
@@ -76,6 +95,37 @@ describe("arrivals", () => {
     const next = Number(/Begin with (\d+)/.exec((error as Error).message)![1]);
     expect(await readFrom(sources, next)).toEqual(expected.slice(next - 1));
     expect(next).toBeGreaterThan(1);
+  });
+
+  test.each(["e", "f", "g"])(
+    "through any number are so many own events and so many whole receipts (%s)",
+    async (seed) => {
+      const { own, receipts, fold, expected } = await played(seed, 30);
+      expect(fold.arrival).toBe(expected.length);
+      const ends = await receiptEnds(receipts);
+      for (let through = 0; through <= expected.length; through++) {
+        const ownEvents = expected.slice(0, through).filter((name) => name.startsWith("own/")).length;
+        const whole = ends.filter((end) => end <= through).length;
+        expect(await placesThrough({ own, receipts }, through)).toEqual({ own: ownEvents, receipts: whole });
+      }
+    },
+  );
+
+  test.each(["h", "i", "j", "k"])("are kept from the one after what was cut of either archive (%s)", async (seed) => {
+    const { own, receipts, expected } = await played(seed, 60);
+    const ends = await receiptEnds(receipts);
+    const sources = { own, receipts };
+    expect(await firstArrivalKept(sources)).toBe(1);
+    const cut = own.manifest().segments[0]!.last;
+    await own.retain(await own.pointAt(cut));
+    const afterOwn = expected.indexOf(`own/${cut}`) + 2;
+    expect(await firstArrivalKept(sources)).toBe(afterOwn);
+    expect(await readFrom(sources, afterOwn)).toEqual(expected.slice(afterOwn - 1));
+    const { last } = receipts.manifest().segments[0]!;
+    await receipts.retain(await receipts.pointAt(last));
+    const afterBoth = Math.max(afterOwn, ends[last - 1]! + 1);
+    expect(await firstArrivalKept(sources)).toBe(afterBoth);
+    expect(await readFrom(sources, afterBoth)).toEqual(expected.slice(afterBoth - 1));
   });
 
   test("include what is withheld, by its hash", async () => {

@@ -81,18 +81,33 @@ export async function* arrivals(sources: ArrivalSources, from: number): AsyncGen
 /** From here on everything is kept, own and foreign. */
 export async function firstArrivalKept(sources: ArrivalSources): Promise<number> {
   const { own, receipts } = sources;
-  const first = await arrivalOfOwn(sources, own.manifest().start.sequence + 1);
-  const counts = countsOf(receipts.manifest().start);
-  assert(counts !== null, "receipts are kept from a place in their chain on");
-  // Receipts that were let go had arrived before this own event, or it is not the first of both.
+  const { sequence: gone } = own.manifest().start;
+  const counts = startCounts(receipts);
+  // What arrived right after the last own event that is gone may be of another site.
+  const first = gone === 0 ? 1 : (await arrivalOfOwn(sources, gone)) + 1;
+  // Where that is of before the receipts that are kept, they say no more than that it was before them.
   return Math.max(counts.own + counts.foreign + 1, first);
+}
+
+/** The last own event and the last receipt that have arrived whole by this arrival. */
+export async function placesThrough(
+  { own, receipts }: ArrivalSources,
+  arrival: number,
+): Promise<{ readonly own: number; readonly receipts: number }> {
+  const [ownLast, receiptsLast] = [own.lastSequence, receipts.lastSequence];
+  const next = await firstReceipt(receipts, receiptsLast, arrival + 1);
+  if (next > receiptsLast) {
+    const { foreign } = await endOf(receipts, receiptsLast, startCounts(receipts));
+    return { own: Math.min(ownLast, arrival - foreign), receipts: receiptsLast };
+  }
+  const after = await receiptAt(receipts, next);
+  return { own: Math.min(after.own, arrival - after.foreign), receipts: next - 1 };
 }
 
 /** The arrival number of an own event, as far as the receipts that are kept say. */
 export async function arrivalOfOwn({ receipts }: Pick<ArrivalSources, "receipts">, sequence: number): Promise<number> {
   const { start } = receipts.manifest();
-  const counts = countsOf(start);
-  assert(counts !== null, "receipts are kept from a place in their chain on");
+  const counts = startCounts(receipts);
   let [low, high] = [start.sequence + 1, receipts.lastSequence + 1];
   while (low < high) {
     const middle = Math.floor((low + high) / 2);
@@ -132,12 +147,17 @@ async function firstReceipt(receipts: ArrivalSource, last: number, from: number)
 /** Events that are known before the first receipt that is kept. */
 function startOf(receipts: ArrivalSource, from: number): { readonly foreign: number } {
   const { start } = receipts.manifest();
-  const counts = countsOf(start);
-  assert(counts !== null, "receipts are kept from a place in their chain on");
+  const counts = startCounts(receipts);
   const through = counts.own + counts.foreign;
   if (start.sequence === 0 || from > through) return counts;
   const next = `Begin with ${through + 1}`;
   throw new TenureError("LOG_COMPACTED", `what arrived as ${from} is not kept any more. ${next}.`);
+}
+
+function startCounts(receipts: ArrivalSource): { readonly own: number; readonly foreign: number } {
+  const counts = countsOf(receipts.manifest().start);
+  assert(counts !== null, "receipts are kept from a place in their chain on");
+  return counts;
 }
 
 /** How many foreign events there are after the last receipt. */

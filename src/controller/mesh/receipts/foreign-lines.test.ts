@@ -9,8 +9,23 @@ import { encodePage, ReceiptsState, type SealedReceipt } from "../../../core/mes
 import { decodePage } from "../../../core/mesh/receipts/page-bytes.ts";
 import { fakeVerify } from "../../../core/mesh/test-signatures.ts";
 import { ringOf, TestSite } from "../../../core/mesh/test-site.ts";
+import { TURN_SLICE_MS } from "../../../core/kit/limits.ts";
+import type { Clock } from "../../../ports/clock.ts";
 import { systemDigest as digest } from "../../../drivers/system/digest.ts";
 import { ForeignLines } from "./foreign-lines.ts";
+
+/** A receipt takes longer than a slice may; timers fire as soon as nothing else is done. */
+class SlowClock implements Clock {
+  #nowMs = 0;
+  turns = 0;
+  monotonicMs = (): number => (this.#nowMs += TURN_SLICE_MS);
+  wallMs = (): number => this.#nowMs;
+  setTimer: Clock["setTimer"] = (_atMs, fire) => {
+    this.turns++;
+    void Promise.resolve().then(fire);
+    return { cancel: () => undefined };
+  };
+}
 
 function stage() {
   const state = new ReceiptsState(digest);
@@ -18,6 +33,7 @@ function stage() {
   const followers: ((applied: SealedReceipt) => void)[] = [];
   const restored: (() => void)[] = [];
   const reads: number[] = [];
+  const clock = new SlowClock();
   const sites = ["a", "b"].map((id) => new TestSite(ringOf(id, ["n1"], digest), digest));
   const lines = new ForeignLines({
     receipts: {
@@ -42,6 +58,7 @@ function stage() {
       manifest: () => ({ start: { sequence: 0 } }),
     },
     digest,
+    clock,
     lineBefore: () => null,
   });
   const receive = (site: TestSite, after: number, size: number): void => {
@@ -65,7 +82,7 @@ function stage() {
   const [a, b] = sites as [TestSite, TestSite];
   for (const site of sites) site.writeMany(30);
   a.write({ eventType: "build:log" });
-  return { a, b, lines, receive, restored, reads };
+  return { a, b, lines, receive, restored, reads, state, clock };
 }
 
 const CUTS = [
@@ -134,4 +151,14 @@ it("a proof from a later size to an earlier one, or from nothing, is refused and
     await expect(lines.consistency(a.line, from, to)).rejects.toMatchObject({ code: "NOT_FOUND" });
     await expect(lines.inclusion(a.line, from, to)).rejects.toMatchObject({ code: "NOT_FOUND" });
   }
+});
+
+it("a point of a long line is found in slices: it hashes all that was before", async () => {
+  const { a, lines, receive, restored, state, clock } = stage();
+  for (let at = 0; at < 30; at++) receive(a, at, at + 1);
+  for (const tell of restored) tell();
+  const before = clock.turns;
+  const { hash } = await lines.pointOf(state.line(a.line)!, 29);
+  expect(hash).toBe(a.hash(29));
+  expect(clock.turns - before).toBeGreaterThanOrEqual(25);
 });

@@ -16,10 +16,13 @@ import {
   type Receipt,
   type SealedReceipt,
 } from "../../../core/mesh/receipts/index.ts";
+import { giveWay } from "../../../loops/time.ts";
+import type { Clock } from "../../../ports/clock.ts";
 import type { Digest } from "../../../ports/digest.ts";
 import type { ConsistencyProof, InclusionProof } from "../../../ports/events.ts";
 import type { LineSource } from "../../../ports/mesh/lines.ts";
 import { EventProofs } from "../../journal/event-proofs.ts";
+import { Slice } from "../../slice.ts";
 import { PROVEN_LINES_KEPT_MAX, RECEIPTS_READ_MAX, RECENT_BYTES_MAX } from "../limits.ts";
 
 export interface ForeignLinesOptions {
@@ -35,6 +38,7 @@ export interface ForeignLinesOptions {
     manifest(): { readonly start: { readonly sequence: number } };
   };
   readonly digest: Digest;
+  readonly clock: Clock;
   /** The line that this one continues, as the registry has it; null: none. */
   readonly lineBefore: (line: LineId) => LineId | null;
   /** The receipt with which an event came; null: not known there. */
@@ -175,8 +179,15 @@ export class ForeignLines implements LineSource {
     return this.#options.archive.manifest().start.sequence + 1;
   }
 
+  /** In slices: all of a long line may be read, and each of its events hashed. */
+  /** All that is kept, in the order of arrival. */
+  receipts(): AsyncGenerator<Receipt, void, void> {
+    return this.#read(1);
+  }
+
   async *#read(from: number): AsyncGenerator<Receipt, void, void> {
-    const { archive } = this.#options;
+    const { archive, clock } = this.#options;
+    let slice = new Slice(clock);
     for (let next = Math.max(from, this.#firstKept); next <= archive.lastSequence;) {
       const before = next;
       for await (const batch of archive.read(next, RECEIPTS_READ_MAX)) {
@@ -185,6 +196,9 @@ export class ForeignLines implements LineSource {
           if (read.kind === "malformed") throw new TenureError("DISK_DAMAGED", `receipt ${next}: ${read.problem}.`);
           next++;
           yield read.receipt;
+          if (!slice.isOver) continue;
+          await giveWay(clock);
+          slice = new Slice(clock);
         }
       }
       if (next === before) return;

@@ -126,17 +126,29 @@ describe("a replay", () => {
     const clock = new ManualClock();
     const rebuilt: string[] = [];
     const logger = { info: () => undefined, error: () => undefined, warn: () => undefined } as unknown as Logger;
-    const replays = { count: 0, answer, verdict };
+    const replays = { count: 0, answer, verdict, saved: null as number | null, how: [] as unknown[] };
     const replayer = new MeshReplayer({
       archives: { own, receipts },
       arrivals: { verify: async () => ({ ...OWN, ...replays.verdict }) as ArrivalsVerified },
       views: {
-        replay: async () => {
+        replay: async (how, arrived) => {
           replays.count++;
+          for await (const batch of arrived) {
+            replays.how.push([how, batch[0]?.arrival]);
+            break;
+          }
           return replays.answer;
         },
-        rebuild: async (reason) => void rebuilt.push(reason),
+        rebuild: async (reason, from) => void rebuilt.push(`${from}: ${reason}`),
+        save: async () => {
+          replays.saved = 7;
+        },
+        get savedThrough() {
+          return replays.saved;
+        },
+        hash: async () => ({ hash: "a", through: 7, rows: 1, missing: 0 }),
       },
+      isCut: false,
       ownLine: { lines: null },
       receipts: fold,
       everyMs: 1_000,
@@ -179,6 +191,28 @@ describe("a replay", () => {
     replays.verdict = { first: 5 };
     expect(await replayer.run()).toMatchObject({ outcome: "cut" });
     expect(replays.count).toBe(0);
+    replayer.close();
+  });
+
+  test("of archives that are cut begins with the saved state, and what is shown is saved where there is none", async () => {
+    const { replayer, replays, rebuilt } = await replaying({ first: 5 }, EQUAL);
+    expect(await replayer.run()).toMatchObject({
+      outcome: "cut",
+      reason: expect.stringContaining("up to 7 was saved"),
+    });
+    expect(await replayer.run()).toMatchObject({ outcome: "equal" });
+    expect(replays.how).toEqual([[{ from: "saved", saves: true }, 8]]);
+    // Between the two there is nothing: it was never compared.
+    replays.verdict = { first: 9 };
+    expect(await replayer.run()).toMatchObject({ outcome: "cut", reason: expect.stringContaining("nothing of them") });
+    replays.verdict = { first: 8 };
+    replays.answer = { ...EQUAL, equal: false };
+    await replayer.run();
+    expect(rebuilt[0]).toMatch(/^saved: /);
+    // All of it is there: the saved state is not needed, and goes where it is not what the archives say.
+    replays.verdict = { first: 1 };
+    await replayer.run();
+    expect(rebuilt[1]).toMatch(/^nothing: /);
     replayer.close();
   });
 

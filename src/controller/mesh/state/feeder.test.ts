@@ -12,7 +12,7 @@ import type { Logger } from "../../../ports/logger.ts";
 import type { ArrivedEvent, LineMark, MeshViews } from "../../../ports/mesh/views.ts";
 import { open, sealedEvents } from "../../../../test/archive/test-archive.ts";
 import { MeshFeeder } from "./feeder.ts";
-import { FEED_RETRY_MS, FEED_WAITING_MAX } from "../limits.ts";
+import { FEED_GATHER_MS, FEED_RETRY_MS, FEED_WAITING_MAX } from "../limits.ts";
 import type { OwnLines } from "../own/own-line-fold.ts";
 import { ReceiptsFold } from "../receipts/receipts-fold.ts";
 import { siteOf, verified } from "../receipts/test-receipts.ts";
@@ -21,7 +21,10 @@ const OWN = "near.0";
 const EVENTS = sealedEvents(FEED_WAITING_MAX + 50);
 const RING = { controller: "near", generation: 1, author: "near", keys: [] };
 
-class ListViews implements Pick<MeshViews, "through" | "put" | "mark" | "onReset"> {
+class ListViews implements Pick<
+  MeshViews,
+  "through" | "put" | "mark" | "lastOf" | "savedThrough" | "rebuild" | "onReset"
+> {
   events: ArrivedEvent[] = [];
   readonly marks: (readonly [string, LineMark | null])[] = [];
   failures = 0;
@@ -32,9 +35,12 @@ class ListViews implements Pick<MeshViews, "through" | "put" | "mark" | "onReset
     return this.events.at(-1)?.arrival ?? 0;
   }
 
+  puts = 0;
+
   async put(batch: readonly ArrivedEvent[]): Promise<void> {
     await this.holds;
     if (this.failures-- > 0) throw new Error("the disk is full");
+    this.puts++;
     this.events.push(...batch);
   }
 
@@ -44,6 +50,21 @@ class ListViews implements Pick<MeshViews, "through" | "put" | "mark" | "onReset
 
   onReset(listener: () => void): void {
     this.reset = listener;
+  }
+
+  savedThrough: number | null = null;
+  /** What `rebuild` goes on from; a list of what was saved. */
+  saved: readonly ArrivedEvent[] = [];
+  readonly rebuilt: string[] = [];
+
+  async lastOf(line: string): Promise<number> {
+    return this.events.findLast((event) => event.line === line)?.lineSequence ?? 0;
+  }
+
+  async rebuild(_reason: string, from: "nothing" | "saved"): Promise<void> {
+    this.rebuilt.push(from);
+    this.events = from === "saved" ? [...this.saved] : [];
+    this.reset();
   }
 
   get shown(): string[] {
@@ -70,12 +91,13 @@ async function stage() {
   let changed = (): void => undefined;
   const far = siteOf("far", 60, digest);
   const expected: string[] = [];
-  const write = (count: number): void => {
+  const write = (count: number, eventType?: string): void => {
     for (let at = 0; at < count; at++) {
       const sealed = EVENTS[own.lastSequence]!;
       own.append([sealed]);
       expected.push(`${fold.arrival} ${OWN}/${own.lastSequence}`);
-      for (const tell of followers) tell(sealed as SealedEvent);
+      const event = eventType === undefined ? sealed.event : { ...sealed.event, eventType };
+      for (const tell of followers) tell({ ...sealed, event } as SealedEvent);
     }
   };
   const receive = (count: number): void => {
@@ -142,18 +164,20 @@ async function stage() {
   };
 }
 
-async function fed(): Promise<void> {
+async function fed(clock: ManualClock): Promise<void> {
+  for (let turn = 0; turn < 200; turn++) await settled();
+  await clock.advance(FEED_GATHER_MS);
   for (let turn = 0; turn < 200; turn++) await settled();
 }
 
 describe("the feeder", () => {
   test("feeds what is applied, own and foreign, once and in order; the last item of a page has its note", async () => {
-    const { write, receive, views, expected, start, far } = await stage();
+    const { write, receive, views, expected, start, far, clock } = await stage();
     const feeder = start();
     for (const step of [3, 1, 5]) {
       write(step);
       receive(step);
-      await fed();
+      await fed(clock);
     }
     expect(views.shown).toEqual(expected);
     expect(feeder.lag).toBe(0);
@@ -165,20 +189,41 @@ describe("the feeder", () => {
     feeder.close();
   });
 
+  test("puts what comes after another put together, and at once what comes after a rest", async () => {
+    const { write, views, start, clock } = await stage();
+    const feeder = start();
+    write(1);
+    for (let turn = 0; turn < 200; turn++) await settled();
+    expect(views.shown).toHaveLength(1);
+    for (let page = 0; page < 5; page++) {
+      write(1);
+      for (let turn = 0; turn < 200; turn++) await settled();
+    }
+    expect(views.shown).toHaveLength(1);
+    await fed(clock);
+    expect(views.shown).toHaveLength(6);
+    expect(views.puts).toBe(2);
+    await clock.advance(FEED_GATHER_MS);
+    write(1);
+    for (let turn = 0; turn < 200; turn++) await settled();
+    expect(views.shown).toHaveLength(7);
+    feeder.close();
+  });
+
   test("begins with what the archives have, and goes on where the views are after a restart", async () => {
-    const { write, receive, views, expected, start } = await stage();
+    const { write, receive, views, expected, start, clock } = await stage();
     write(20);
     receive(10);
     write(5);
     let feeder = start();
-    await fed();
+    await fed(clock);
     expect(views.shown).toEqual(expected);
     feeder.close();
     receive(3);
     write(2);
     views.events = views.events.slice(0, 13);
     feeder = start();
-    await fed();
+    await fed(clock);
     expect(views.shown).toEqual(expected);
     feeder.close();
   });
@@ -188,51 +233,51 @@ describe("the feeder", () => {
     const feeder = start();
     views.failures = 2;
     write(3);
-    await fed();
+    await fed(clock);
     receive(2);
-    await fed();
+    await fed(clock);
     expect(views.shown).toEqual([]);
     for (let at = 0; at < 2; at++) {
       await clock.advance(FEED_RETRY_MS);
-      await fed();
+      await fed(clock);
     }
     expect(views.shown).toEqual(expected);
     feeder.close();
   });
 
   test("waits for the name of the own line", async () => {
-    const { write, receive, views, expected, start, ownLine, lines } = await stage();
+    const { write, receive, views, expected, start, ownLine, lines, clock } = await stage();
     ownLine.lines = null;
     const feeder = start();
     write(2);
     receive(2);
-    await fed();
+    await fed(clock);
     expect(views.shown).toEqual([]);
     ownLine.lines = lines();
     write(1);
-    await fed();
+    await fed(clock);
     expect(views.shown).toEqual(expected);
     feeder.close();
   });
 
   test("reads from the archives what did not fit into memory", async () => {
-    const { write, receive, views, expected, start } = await stage();
+    const { write, receive, views, expected, start, clock } = await stage();
     const feeder = start();
     const { promise, resolve } = Promise.withResolvers<void>();
     views.holds = promise;
     write(1);
-    await fed();
+    await fed(clock);
     write(FEED_WAITING_MAX + 20);
     receive(5);
     views.holds = null;
     resolve();
-    for (let turn = 0; turn < 20; turn++) await fed();
+    for (let turn = 0; turn < 20; turn++) await fed(clock);
     expect(views.shown).toEqual(expected);
     feeder.close();
   });
 
   test("passes over what is not kept any more", async () => {
-    const { write, receive, views, expected, start, receipts } = await stage();
+    const { write, receive, views, expected, start, receipts, clock } = await stage();
     for (let at = 0; at < 12; at++) {
       write(1);
       receive(4);
@@ -240,7 +285,7 @@ describe("the feeder", () => {
     const [first] = receipts.manifest().segments;
     await receipts.retain(await receipts.pointAt(first!.last));
     const feeder = start();
-    await fed();
+    await fed(clock);
     expect(views.shown.length).toBeGreaterThan(0);
     expect(views.shown.length).toBeLessThan(expected.length);
     expect(views.shown).toEqual(expected.slice(-views.shown.length));
@@ -248,40 +293,76 @@ describe("the feeder", () => {
   });
 
   test("feeds anew what was lost, and after a snapshot", async () => {
-    const { write, receive, views, expected, start, restored } = await stage();
+    const { write, receive, views, expected, start, restored, clock } = await stage();
     const feeder = start();
     write(4);
     receive(4);
-    await fed();
+    await fed(clock);
     views.events = [];
     views.reset();
-    await fed();
+    await fed(clock);
     expect(views.shown).toEqual(expected);
     views.events = views.events.slice(0, 3);
     for (const tell of restored) tell();
-    await fed();
+    await fed(clock);
     expect(views.shown).toEqual(expected);
     feeder.close();
   });
 
   test("marks lines as the registry says: at each beginning all of them, then what changes", async () => {
-    const { views, start, register, fork, far } = await stage();
+    const { views, start, register, fork, far, clock } = await stage();
     const lines = [{ line: far.line, ring: RING }];
     const feeder = start();
     register({ id: "far", lines, isEvicted: false });
-    await fed();
+    await fed(clock);
     expect(views.marks).toEqual([[far.line, null]]);
     register({ id: "far", lines, isEvicted: true });
-    await fed();
+    await fed(clock);
     fork(far.line);
-    await fed();
+    await fed(clock);
     expect(views.marks.slice(1)).toEqual([
       [far.line, "evicted"],
       [far.line, "forked"],
     ]);
     views.reset();
-    await fed();
+    await fed(clock);
     expect(views.marks.slice(3)).toEqual([[far.line, "forked"]]);
     feeder.close();
+  });
+});
+
+describe("own events that turn out to be of the next line", () => {
+  async function renewed(savedThrough: number | null) {
+    const { write, views, start, ownLine, lines, clock } = await stage();
+    const feeder = start();
+    write(10);
+    await fed(clock);
+    views.savedThrough = savedThrough;
+    views.saved = views.events.slice(0, savedThrough ?? 0);
+    const [old] = lines().generations;
+    const ring = { ...RING, generation: 2, author: "near+1" };
+    ownLine.lines = {
+      ...lines(),
+      generations: [
+        { ...old!, end: { through: 5, hash: null } },
+        { line: "near.2", after: 5, rings: [{ since: 11, ring }], end: null },
+      ],
+    };
+    write(1, "controller:recovered");
+    await fed(clock);
+    feeder.close();
+    const shown = new Map(views.events.map(({ lineSequence, line }) => [lineSequence, line]));
+    return { shown: [5, 6, 10, 11].map((sequence) => shown.get(sequence)), rebuilt: views.rebuilt };
+  }
+  const right = [OWN, "near.2", "near.2", "near.2"];
+
+  // `tenure mesh resume --new-line` ends the own line at an earlier event. A replay and every other site have what was written since in the new line.
+  test("are shown as of that line", async () => {
+    expect(await renewed(null)).toEqual({ shown: right, rebuilt: ["nothing"] });
+  });
+
+  test("are shown anew from the saved state, unless that has them in the wrong place", async () => {
+    expect(await renewed(4)).toEqual({ shown: right, rebuilt: ["saved"] });
+    expect(await renewed(8)).toEqual({ shown: right, rebuilt: ["saved", "nothing"] });
   });
 });

@@ -6,8 +6,10 @@
 // from the two archives (arrivals.ts); so a start, a wiped file, an overflow and a restored snapshot are one and the same case.
 //
 // Invariants:
+// - A put follows another after FEED_GATHER_MS, or when it is full.
 // - The views get each arrival once, in order. What no archive keeps any more is passed over, and the views count it.
 // - An own event waits until the ring of its generation is written: before that its line has no name.
+// - Own events that turn out to be of the next line are put again, under its name.
 // - Marks of lines (forked, evicted) are those of the registry: set again at each beginning, and whenever the registry changes.
 
 import { TenureError } from "../../../core/kit/errors.ts";
@@ -15,12 +17,13 @@ import type { SealedEvent } from "../../../core/events/index.ts";
 import type { LineId, LineState } from "../../../core/mesh/model.ts";
 import { newEvents, type SealedReceipt } from "../../../core/mesh/receipts/index.ts";
 import type { KnownSite } from "../../../core/mesh/registry/index.ts";
+import { sleep } from "../../../loops/time.ts";
 import type { Clock, Timer } from "../../../ports/clock.ts";
 import type { Logger } from "../../../ports/logger.ts";
 import type { ArrivedEvent, LineMark, MeshViews } from "../../../ports/mesh/views.ts";
 import { type Arrived, arrivals, type ArrivalSources, firstArrivalKept, foreignOf } from "../receipts/arrivals.ts";
 import { FeederTail } from "./feeder-tail.ts";
-import { FEED_PUT_MAX, FEED_RETRY_MS } from "../limits.ts";
+import { FEED_GATHER_MS, FEED_PUT_MAX, FEED_RETRY_MS } from "../limits.ts";
 import type { OwnLineFold } from "../own/own-line-fold.ts";
 import { ownPlaceOf } from "./own-lines-of.ts";
 
@@ -40,7 +43,7 @@ export interface MeshFeederOptions extends ArrivedNames {
     onChanged(listener: () => void): void;
   };
   readonly archives: ArrivalSources;
-  readonly views: Pick<MeshViews, "through" | "put" | "mark" | "onReset">;
+  readonly views: Pick<MeshViews, "through" | "put" | "mark" | "lastOf" | "savedThrough" | "rebuild" | "onReset">;
   readonly clock: Clock;
   readonly logger: Logger;
 }
@@ -57,8 +60,12 @@ export class MeshFeeder {
   readonly #stops: readonly (() => void)[];
   #reading: { readonly batches: AsyncGenerator<readonly Arrived[]>; next: number } | null = null;
   #through = 0;
+  #putAtMs = -Infinity;
   #marks = new Map<LineId, LineMark | null>();
   #isMarkDue = true;
+  #isPlaceDue = true;
+  /** The saved state has them in the wrong place, too. */
+  #hasTriedSaved = false;
   /** Grows with each beginning: what was under way then is not gone on with. */
   #beginnings = 0;
   #isBeginning = true;
@@ -105,7 +112,8 @@ export class MeshFeeder {
     this.#endReading();
   }
 
-  #applied({ event: { sequence }, bytes }: SealedEvent): void {
+  #applied({ event: { sequence, eventType }, bytes }: SealedEvent): void {
+    if (eventType === "controller:recovered") this.#isPlaceDue = true;
     const arrival = sequence + this.#options.receipts.state.foreign;
     this.#tail.push([{ arrival, line: null, lineSequence: sequence, receipt: null, bytes }]);
     this.#feedSoon();
@@ -125,6 +133,7 @@ export class MeshFeeder {
   async #begin(): Promise<void> {
     const beginning = ++this.#beginnings;
     this.#isBeginning = true;
+    this.#putAtMs = -Infinity;
     this.#endReading();
     try {
       const through = await this.#options.views.through();
@@ -132,6 +141,7 @@ export class MeshFeeder {
       this.#through = through;
       this.#marks = new Map();
       this.#isMarkDue = true;
+      this.#isPlaceDue = true;
       this.#isBeginning = false;
       this.#feedSoon();
     } catch (error) {
@@ -150,7 +160,10 @@ export class MeshFeeder {
     let isAgain = true;
     try {
       while (isAgain && !this.#isClosed && beginning === this.#beginnings) {
+        if (this.#isPlaceDue) await this.#placeOwn();
+        if (beginning !== this.#beginnings) break;
         if (this.#isMarkDue) await this.#mark();
+        if (await this.#gathered()) continue;
         isAgain = (this.lag > 0 && (await this.#putNext(beginning))) || this.#isMarkDue;
       }
       this.#isFeeding = false;
@@ -160,6 +173,16 @@ export class MeshFeeder {
       if (beginning === this.#beginnings) this.#failed(error);
       else this.#feedSoon();
     }
+  }
+
+  /** The first of several is put at once, and those that follow it soon together. True: it waited, and much may have changed. */
+  async #gathered(): Promise<boolean> {
+    const { clock } = this.#options;
+    const restMs = this.#putAtMs + FEED_GATHER_MS - clock.monotonicMs();
+    // What is read from the archives is late already.
+    const waits = restMs > 0 && this.#tail.has(this.#through + 1) && this.#tail.size < FEED_PUT_MAX;
+    if (waits) await sleep(clock, restMs);
+    return waits;
   }
 
   /** False: what comes next has no name yet. Whatever is applied next begins again. */
@@ -175,6 +198,7 @@ export class MeshFeeder {
     }
     if (through < batch.at(-1)!.arrival) this.#endReading();
     await views.put(events);
+    this.#putAtMs = clock.monotonicMs();
     if (beginning !== this.#beginnings) return true;
     this.#through = through;
     this.#tail.dropThrough(through);
@@ -213,6 +237,25 @@ export class MeshFeeder {
   #endReading(): void {
     void this.#reading?.batches.return(undefined);
     this.#reading = null;
+  }
+
+  /** An own line may have ended earlier than its events were shown (`mesh resume --new-line`): those are of the next line, and shown anew. */
+  async #placeOwn(): Promise<void> {
+    const { views, ownLine } = this.#options;
+    this.#isPlaceDue = false;
+    try {
+      for (const { line, end } of ownLine.lines?.generations ?? []) {
+        if (end === null || (await views.lastOf(line)) <= end.through) continue;
+        const isSaved = views.savedThrough !== null && !this.#hasTriedSaved;
+        this.#hasTriedSaved = isSaved;
+        const reason = `the own line ${line} has ended with ${end.through}: what was written since is of the next one`;
+        return await views.rebuild(reason, isSaved ? "saved" : "nothing");
+      }
+      this.#hasTriedSaved = false;
+    } catch (error) {
+      this.#isPlaceDue = true;
+      throw error;
+    }
   }
 
   async #mark(): Promise<void> {
@@ -258,8 +301,10 @@ export async function* arrivedEvents(
   archives: ArrivalSources,
   from: number,
   names: ArrivedNames,
+  signal: AbortSignal,
 ): AsyncGenerator<readonly ArrivedEvent[]> {
   for await (const batch of arrivals(archives, from)) {
+    signal.throwIfAborted();
     const { events, through } = named(batch, names, 0);
     yield events;
     if (batch.length > 0 && through < batch.at(-1)!.arrival) return;

@@ -13,7 +13,7 @@ import type { HistogramSnapshot } from "../../../ports/elector.ts";
 import { PROPAGATION_BUCKETS_MS, SITES_MEASURED_MAX } from "../limits.ts";
 
 /** Of all sites that are not named. */
-const OTHERS = "other";
+export const OTHERS = "other";
 /** The end of an event's canonical text: the time is its last field. */
 const END_BYTES = 48;
 const TIME = /"timestamp":([0-9.]+)\}$/;

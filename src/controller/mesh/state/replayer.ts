@@ -1,6 +1,6 @@
 // The periodic replay (specification: "Periodic replay from genesis"): both archives are verified, the merged state is built anew aside from the first
 // arrival on, and its hash is compared with the hash of what is shown. A difference is a mistake of ours or of the disk: it is an alert, and what is
-// shown is built anew.
+// shown is built anew. Where retention has cut the archives, it begins with the state that an earlier replay has saved.
 //
 //   waiting ── replay_hours, or an operator ──▶ running ──▶ equal | differs | broken | cut ──▶ waiting
 //
@@ -18,7 +18,9 @@ import { MESH_REPLAY_RETRY_MS } from "../limits.ts";
 export interface ReplayerOptions extends ArrivedNames {
   readonly archives: ArrivalSources;
   readonly arrivals: Pick<Arrivals, "verify">;
-  readonly views: Pick<MeshViews, "replay" | "rebuild">;
+  readonly views: Pick<MeshViews, "replay" | "rebuild" | "save" | "savedThrough" | "hash">;
+  /** Old events are let go: what was found equal is saved, because it can't be built from the first event for ever. */
+  readonly isCut: boolean;
   readonly everyMs: number;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -30,7 +32,7 @@ export class MeshReplayer {
   #timer: Timer | null = null;
   #last: MeshReplayed | null = null;
   #problem: string | null = null;
-  #isRunning = false;
+  #running: Promise<MeshReplayed> | null = null;
 
   constructor(options: ReplayerOptions) {
     this.#options = options;
@@ -49,16 +51,27 @@ export class MeshReplayer {
 
   /** Throws OVERLOADED where one is under way, and what the archives and the views throw. */
   async run(): Promise<MeshReplayed> {
-    if (this.#isRunning) throw new TenureError("OVERLOADED", "This node replays already. See GET /v1/mesh/state.");
-    this.#isRunning = true;
-    try {
-      const replayed = await this.#replayed();
-      this.#last = replayed;
-      this.#report(replayed);
-      return replayed;
-    } finally {
-      this.#isRunning = false;
+    if (this.#running !== null) {
+      throw new TenureError("OVERLOADED", "This node replays already. See GET /v1/mesh/state.");
     }
+    return await this.join();
+  }
+
+  /** The one that is under way, or a new one. Throws as `run`. */
+  join(): Promise<MeshReplayed> {
+    this.#running ??= this.#replayed().then(
+      (replayed) => {
+        this.#running = null;
+        this.#last = replayed;
+        this.#report(replayed);
+        return replayed;
+      },
+      (error: unknown) => {
+        this.#running = null;
+        throw error;
+      },
+    );
+    return this.#running;
   }
 
   close(): void {
@@ -71,17 +84,29 @@ export class MeshReplayer {
     const verified = await arrivals.verify(this.#over.signal);
     const atMs = clock.wallMs();
     if (!verified.valid) return { atMs, outcome: "broken", events: 0, reason: verified.reason };
-    if (verified.first > 1) {
-      const reason = `arrivals are kept from ${verified.first} on: there is nothing to compare with`;
-      return { atMs, outcome: "cut", events: 0, reason };
-    }
+    const { first } = verified;
+    const saved = views.savedThrough ?? 0;
+    if (first > saved + 1) return { atMs, outcome: "cut", events: 0, reason: await this.#began(first) };
+    const from = first === 1 ? "nothing" : "saved";
+    const begin = from === "nothing" ? 1 : saved + 1;
     const { equal, events, hash, rebuiltHash, rows, rebuiltRows } = await views.replay(
-      arrivedEvents(archives, 1, this.#options),
+      { from, saves: this.#options.isCut || from === "saved" },
+      arrivedEvents(archives, begin, this.#options, this.#over.signal),
     );
     if (equal) return { atMs, outcome: "equal", events, reason: null };
     const reason = `what was shown had the hash ${hash} over ${rows} rows, and built anew ${rebuiltHash} over ${rebuiltRows}`;
-    await views.rebuild(reason);
+    await views.rebuild(reason, from);
     return { atMs, outcome: "differs", events, reason };
+  }
+
+  /** The archives begin later than anything that was compared: the next replay begins with what is shown now. */
+  async #began(first: number): Promise<string> {
+    const { views } = this.#options;
+    const { through } = await views.hash();
+    const why = `arrivals are kept from ${first} on: there is nothing to compare with`;
+    if (through + 1 < first) return `${why}, and nothing of them is shown yet`;
+    await views.save();
+    return `${why}. What is shown up to ${through} was saved, and the next replay begins with that`;
   }
 
   #report({ outcome, events, reason }: MeshReplayed): void {

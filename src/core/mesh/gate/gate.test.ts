@@ -7,8 +7,8 @@ const part = (size: number, root: string | null, isEnded = false) => ({ size, ro
 
 describe("what a peer's head of an own line says", () => {
   test("a shorter or an equal one with our root is a part of ours, whoever has signed it", () => {
-    expect(findingOf(head(5), part(9, "r"), false)).toEqual({ kind: "part" });
-    expect(findingOf(head(9), part(9, "r"), true)).toEqual({ kind: "part" });
+    expect(findingOf(head(5), part(9, "r"), false)).toEqual({ kind: "part", line: LINE });
+    expect(findingOf(head(9), part(9, "r"), true)).toEqual({ kind: "part", line: LINE });
   });
 
   test("a longer one that this site has signed says that the disk is an older one", () => {
@@ -26,11 +26,11 @@ describe("what a peer's head of an own line says", () => {
   });
 
   test("of a line that has ended a peer may have more, and anything", () => {
-    expect(findingOf(head(10, "x"), part(9, null, true), true)).toEqual({ kind: "part" });
+    expect(findingOf(head(10, "x"), part(9, null, true), true)).toEqual({ kind: "part", line: LINE });
   });
 
   test("what retention has cut off was compared before", () => {
-    expect(findingOf(head(2, "x"), part(9, null), true)).toEqual({ kind: "part" });
+    expect(findingOf(head(2, "x"), part(9, null), true)).toEqual({ kind: "part", line: LINE });
   });
 });
 
@@ -38,7 +38,7 @@ describe("the gate", () => {
   test("opens when every peer is compared, and no sooner", () => {
     const gate = new Gate();
     expect(gate.standing(["b", "c"])).toEqual({ kind: "comparing", missing: ["b", "c"], unclear: [] });
-    gate.heard("b", [{ kind: "part" }], true);
+    gate.heard("b", [{ kind: "part", line: LINE }], true);
     expect(gate.standing(["b", "c"])).toEqual({ kind: "comparing", missing: ["c"], unclear: [] });
     gate.heard("c", [], true);
     expect(gate.standing(["b", "c"])).toEqual({ kind: "open" });
@@ -54,8 +54,8 @@ describe("the gate", () => {
   test("is behind for good when one peer has more, whatever the others have", () => {
     const gate = new Gate();
     const finding = { kind: "longer", line: LINE, size: 10, have: 9 } as const;
-    gate.heard("b", [{ kind: "part" }, finding], true);
-    gate.heard("b", [{ kind: "part" }], true);
+    gate.heard("b", [{ kind: "part", line: LINE }, finding], true);
+    gate.heard("b", [{ kind: "part", line: LINE }], true);
     gate.heard("c", [], true);
     expect(gate.standing(["b", "c"])).toEqual({ kind: "behind", peer: "b", finding });
     gate.open();
@@ -66,7 +66,17 @@ describe("the gate", () => {
     const gate = new Gate();
     gate.heard("b", [{ kind: "unclear", line: LINE, size: 3 }], true);
     expect(gate.standing(["b"])).toEqual({ kind: "comparing", missing: ["b"], unclear: ["b"] });
-    gate.heard("b", [{ kind: "part" }], true);
+    gate.heard("b", [{ kind: "part", line: LINE }], true);
+    expect(gate.standing(["b"])).toEqual({ kind: "open" });
+  });
+
+  test("a peer that showed a forged head first is compared when it shows the true one, over the same link", () => {
+    const gate = new Gate();
+    gate.heard("b", [{ kind: "unclear", line: LINE, size: 3 }], true);
+    gate.heard("b", [], false);
+    gate.heard("b", [{ kind: "part", line: "alpha.another" }], false);
+    expect(gate.standing(["b"]).kind).toBe("comparing");
+    gate.heard("b", [{ kind: "part", line: LINE }], false);
     expect(gate.standing(["b"])).toEqual({ kind: "open" });
   });
 

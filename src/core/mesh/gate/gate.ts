@@ -2,8 +2,8 @@
 // looks like any other: only the peers know that there was more. A site that went on signing from there would have signed two histories, and
 // every peer would freeze its line. So after a start nothing is signed before the own line was compared with what every peer has of it.
 //
-//              every peer has a part of ours · a member that has run since says so · no peers · an operator says so
-//   comparing ────────────────────────────────────────────────────────────────────────────────────────────────────▶ open, for the life of the process
+//              every peer has a part of ours · a member that has run since says so · an operator says so
+//   comparing ─────────────────────────────────────────────────────────────────────────────────────────▶ open, for the life of the process
 //       │ a peer has more of the newest line, or another history
 //       ▼
 //    behind ─── an operator begins a new line ──▶ open
@@ -19,7 +19,7 @@ import type { Checkpoint, LineId } from "../model.ts";
 /** What a peer's head of an own line says, next to the own history. */
 export type Finding =
   /** The peer has a part of ours, or all of it. */
-  | { readonly kind: "part" }
+  | { readonly kind: "part"; readonly line: LineId }
   /** Signed by this site, and longer than what is here. */
   | { readonly kind: "longer"; readonly line: LineId; readonly size: number; readonly have: number }
   /** Signed by this site, and another history at a size that is here. */
@@ -44,11 +44,11 @@ export function findingOf(
 ): Finding {
   const { line, size, root } = head;
   if (own === null) return { kind: "unclear", line, size };
-  if (own.isEnded || own.root === root) return { kind: "part" };
+  if (own.isEnded || own.root === root) return { kind: "part", line };
   if (!isSigned) return { kind: "unclear", line, size };
   if (size > own.size) return { kind: "longer", line, size, have: own.size };
   // What retention has cut off was compared when it was exported.
-  return own.root === null ? { kind: "part" } : { kind: "other", line, size };
+  return own.root === null ? { kind: "part", line } : { kind: "other", line, size };
 }
 
 export type GateStanding =
@@ -63,7 +63,8 @@ export class Gate {
   #isOpen = false;
   #behind: { readonly peer: string; readonly finding: Behind } | null = null;
   readonly #compared = new Set<string>();
-  readonly #unclear = new Set<string>();
+  /** Of peers that have shown all that they have of ours: the lines of which it can't be said what that is. */
+  readonly #unclear = new Map<string, Set<LineId>>();
 
   /** Compared since this process started, or said to be so. */
   get isOpen(): boolean {
@@ -78,12 +79,14 @@ export class Gate {
       this.#compared.delete(peer);
       return;
     }
-    const isUnclear = findings.some(({ kind }) => kind === "unclear");
-    if (isUnclear) this.#unclear.add(peer);
-    else if (isAll) {
-      this.#compared.add(peer);
-      this.#unclear.delete(peer);
+    const unclear = isAll ? new Set<LineId>() : this.#unclear.get(peer);
+    if (unclear === undefined) return;
+    this.#unclear.set(peer, unclear);
+    for (const { kind, line } of findings) {
+      if (kind === "unclear") unclear.add(line);
+      else unclear.delete(line);
     }
+    if (unclear.size === 0) this.#compared.add(peer);
   }
 
   /** For good: compared, vouched for by a member of the site, or resumed by an operator. */
@@ -98,6 +101,6 @@ export class Gate {
     if (this.#behind !== null) return { kind: "behind", ...this.#behind };
     const missing = peers.filter((peer) => !this.#compared.has(peer));
     if (missing.length === 0) return { kind: "open" };
-    return { kind: "comparing", missing, unclear: missing.filter((peer) => this.#unclear.has(peer)) };
+    return { kind: "comparing", missing, unclear: missing.filter((peer) => (this.#unclear.get(peer)?.size ?? 0) > 0) };
   }
 }

@@ -37,7 +37,10 @@ export function evolveControllerRow(row: ControllerRow | null, said: LineEvent):
       return changed(row, before, registrationSaid(said), life(true));
     case "controller:heartbeat":
       return changed(row, before, null, life(true));
+    case "controller:joined":
+      return changed(row, before, null, life(true));
     case "controller:expired":
+    case "controller:left":
       return changed(row, before, null, life(false));
     default:
       return row;

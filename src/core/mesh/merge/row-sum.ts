@@ -41,9 +41,9 @@ export class RowSum {
   }
 
   hex(): string {
-    return Array.from(this.#words, (word) => word.toString(16).padStart(8, "0"))
-      .toReversed()
-      .join("");
+    let digits = "";
+    for (const word of this.#words) digits = word.toString(16).padStart(8, "0") + digits;
+    return digits;
   }
 }
 

@@ -31,3 +31,5 @@ export const TIMESTAMP_TEXT_MAX = 32;
 
 /** Of a name or a key in a line's state. */
 export const NAME_BYTES_MAX = 128;
+/** In which the bytes of a text are counted; those of a longer one are counted unit by unit. */
+export const PAGE_SCRATCH_BYTES = 16 * 1_024;

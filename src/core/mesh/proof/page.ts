@@ -6,12 +6,14 @@
 import { isHash } from "../../events/hex.ts";
 import { INTEGER_MAX, UTF8_BYTES_PER_UNIT_MAX } from "../../kit/limits.ts";
 import type { Page, PageItem } from "../model.ts";
-import { NOTE_LENGTH_MAX, PAGE_BYTES_MAX, PAGE_ITEM_BYTES_MAX, PAGE_ITEMS_MAX } from "./limits.ts";
+import { NOTE_LENGTH_MAX, PAGE_BYTES_MAX, PAGE_ITEM_BYTES_MAX, PAGE_ITEMS_MAX, PAGE_SCRATCH_BYTES } from "./limits.ts";
 import { isLineId } from "./line-id.ts";
 import { hasExactly, isRecord } from "./ring.ts";
 
 const PAGE_FIELDS = ["after", "checkpoint", "items", "line"];
 const HASH_DIGITS = 64;
+const textEncoder = new TextEncoder();
+const scratch = new Uint8Array(PAGE_SCRATCH_BYTES);
 
 /** Why this is not a page, or null: then it is a `Page`. */
 export function pageProblem(page: unknown): string | null {
@@ -54,6 +56,8 @@ function isItem(item: unknown): item is PageItem {
 function utf8Bytes(text: string): number {
   // More units than bytes are allowed: how many bytes it has does not matter any more.
   if (text.length > PAGE_ITEM_BYTES_MAX) return text.length;
+  // The platform counts ten times as fast as a loop here, and every page is counted.
+  if (text.length * UTF8_BYTES_PER_UNIT_MAX <= scratch.length) return textEncoder.encodeInto(text, scratch).written;
   let bytes = text.length;
   for (let at = 0; at < text.length; at++) {
     const unit = text.charCodeAt(at);

@@ -12,9 +12,9 @@ import { canonicalJson } from "../../events/index.ts";
 import { INTEGER_MAX } from "../../kit/limits.ts";
 import type { Json } from "../../kit/json.ts";
 import type { LineId, Ring } from "../model.ts";
-import type { SiteApproved, SiteEvicted, SiteRegistered } from "./events.ts";
+import type { OwnPresence, PinnedLine, SiteApproved, SiteEvicted, SitePresence, SiteRegistered } from "./events.ts";
 import { SITES_MAX } from "./limits.ts";
-import type { KnownSite, PinnedLine } from "./model.ts";
+import type { KnownSite } from "./model.ts";
 import type { Registry } from "./registry.ts";
 
 interface Refused {
@@ -38,6 +38,8 @@ export interface Registration {
 
 export interface ShownRing extends PinnedLine {
   readonly ringHash: string;
+  /** Of generations before it, oldest first, as far as the site shows them. */
+  readonly earlier: readonly PinnedLine[];
   /** The public key (base64) that has signed the proof; null: none has. */
   readonly provenBy: string | null;
 }
@@ -54,15 +56,17 @@ export function decideRegister(
   if (registry.own?.controllerId === id) {
     return refused("CONTROLLER_CONFLICT", `${id} is the controller id of this site. Give the other site another id.`);
   }
+  if (registry.leftAt !== null) return hasLeft();
   const known = registry.site(id);
   if (known?.isEvicted === true) return evicted(id);
   if (known === undefined && registry.size >= SITES_MAX) return noRoom();
   const refusal =
     shown === null ? null : ringRefusal(id, known, shown, ringInForce, (line) => registry.forkOf(line) !== undefined);
   if (refusal !== null) return refusal;
-  const ring = shown === null ? {} : { line: shown.line, ring: shown.ring };
+  const ring = shown === null ? {} : { line: shown.line, ring: shown.ring, ...unknownOf(shown.earlier, known) };
   const payload = { url, name, urls, version, ...ring, metadata };
-  if (known === undefined || known.isExpired || !isSame(known, payload)) return { kind: "write", payload };
+  const isBack = known?.isExpired === true || known?.presence?.hasLeft === true;
+  if (known === undefined || isBack || !isSame(known, payload)) return { kind: "write", payload };
   return { kind: "unchanged" };
 }
 
@@ -76,11 +80,13 @@ export interface Beat {
 
 /** A heartbeat is written only where it says something new. NOT_FOUND: the site has to register again. */
 export function decideHeartbeat(registry: Registry, beat: Beat): Decision<SiteRegistered> {
+  if (registry.leftAt !== null) return hasLeft();
   const known = registry.site(beat.id);
-  if (known === undefined || (known.isExpired && !known.isEvicted)) {
+  const isOver = known?.isExpired === true || known?.presence?.hasLeft === true;
+  if (known === undefined || (isOver && !known.isEvicted)) {
     return refused(
       "NOT_FOUND",
-      `${beat.id} is not registered here, or its registration has expired. Register it again.`,
+      `${beat.id} is not registered here, or its registration has expired or it has left. Register it again.`,
     );
   }
   if (known.isEvicted) return evicted(beat.id);
@@ -126,8 +132,44 @@ export function decideEvict(
 export function decideExpire(registry: Registry, silent: readonly string[]): readonly string[] {
   return silent.filter((id) => {
     const site = registry.site(id);
-    return site !== undefined && !site.isExpired && !site.isEvicted;
+    return site !== undefined && !site.isExpired && !site.isEvicted && site.presence?.hasLeft !== true;
   });
+}
+
+/** An operator takes this site out of its mesh. */
+export function decideLeave({ own, leftAt }: Registry, by: string): Decision<OwnPresence> {
+  if (own === null) {
+    return refused("BAD_REQUEST", "This site has no line yet, so no other site knows it: there is nothing to leave.");
+  }
+  return leftAt === null ? { kind: "write", payload: { by } } : { kind: "unchanged" };
+}
+
+/** An operator takes this site back into its mesh. */
+export function decideJoin({ leftAt }: Registry, by: string): Decision<OwnPresence> {
+  return leftAt === null ? { kind: "unchanged" } : { kind: "write", payload: { by } };
+}
+
+/**
+ * What a site says in its own line about taking part: written where it is later than what is known. A word that comes again (a page that was taken up
+ * to here when the leader ended) changes nothing.
+ */
+export function decidePresence(
+  registry: Registry,
+  id: string,
+  said: SitePresence & { readonly hasLeft: boolean },
+): Decision<SitePresence> {
+  const { line, sequence } = said;
+  const site = registry.site(id);
+  const place = site?.lines.findIndex((one) => one.line === line) ?? -1;
+  if (site === undefined || place < 0) return { kind: "unchanged" };
+  const { presence } = site;
+  if (presence === null || !presence.hasLeft) {
+    // There is nothing to come back from.
+    if (!said.hasLeft) return { kind: "unchanged" };
+  }
+  const before = presence === null ? -1 : site.lines.findIndex((one) => one.line === presence.line);
+  const isLater = place > before || (presence?.line === line && sequence > presence.sequence);
+  return isLater ? { kind: "write", payload: { line, sequence } } : { kind: "unchanged" };
 }
 
 function ringRefusal(
@@ -148,9 +190,11 @@ function ringRefusal(
       `The proof is not signed by a key of ${line} that is known here. If ${id} has changed its keys, an operator approves its first ring: \`tenure mesh approve ${id} --ring ${ringHash}\`.`,
     );
   }
+  // A line of which nothing has come may be a lie of whoever vouched for it, with the site's own keys: it is in nobody's way.
+  const last = known?.lines.findLast((one) => ringInForce(one.line) !== null) ?? newest;
   // Whoever has forked a line has its keys: only an operator says which of them is the site.
-  const isNext = ring.generation > newest.ring.generation && !isForked(newest.line);
-  if (isNext && isKeyOf(provenBy, [newest.ring, ringInForce(newest.line)])) return null;
+  const isNext = ring.generation > last.ring.generation && !isForked(last.line) && !isForked(newest.line);
+  if (isNext && isKeyOf(provenBy, [last.ring, ringInForce(last.line)])) return null;
   return refused(
     "CONTROLLER_CONFLICT",
     `${id} is registered here with another ring, of the line ${newest.line}. If this is the same site with new keys, an operator says so: \`tenure mesh approve ${id} --ring ${ringHash}\`. If not, give it another controller id.`,
@@ -159,6 +203,16 @@ function ringRefusal(
 
 function isKeyOf(key: string | null, rings: readonly (Ring | null)[]): boolean {
   return key !== null && rings.some((ring) => ring?.keys.some((one) => one.key === key));
+}
+
+/** Lines between the newest that is known here and the one that is shown: where a site was renewed twice meanwhile, or is new here. */
+export function unknownOf(
+  earlier: readonly PinnedLine[],
+  known: KnownSite | undefined,
+): { readonly earlier?: readonly PinnedLine[] } {
+  const newest = known?.lines.at(-1)?.ring.generation ?? 0;
+  const unknown = earlier.filter(({ ring }) => ring.generation > newest);
+  return unknown.length === 0 ? {} : { earlier: unknown };
 }
 
 function isSame(known: KnownSite, payload: SiteRegistered): boolean {
@@ -179,6 +233,11 @@ function noRoom(): Refused {
 
 function evicted(id: string): Refused {
   return refused("PERMISSION_DENIED", `${id} was evicted. An operator takes it back: \`tenure mesh approve ${id}\`.`);
+}
+
+/** What other sites are answered, as by one that is standalone. */
+function hasLeft(): Refused {
+  return refused("MESH_DISABLED", "This site has left its mesh. Its operator takes it back: `tenure mesh join`.");
 }
 
 function unknownSite(id: string): Refused {

@@ -11,8 +11,17 @@ export const REGISTRY_EVENTS = [
   "controller:forked",
   "controller:resumed",
   "controller:gated",
+  "controller:left",
+  "controller:joined",
 ] as const;
 export type RegistryEventType = (typeof REGISTRY_EVENTS)[number];
+
+/** A line, with the ring that its name is the hash of. */
+export interface PinnedLine {
+  readonly line: LineId;
+  /** Its first one. Later ones are in the line itself. */
+  readonly ring: Ring;
+}
 
 /** `controller:registered` of the site that writes it: its ring from here on. Only this one has `keys`. */
 export interface OwnRegistered {
@@ -33,6 +42,8 @@ export interface SiteRegistered {
   /** With `ring`, the first one of this line; or neither. */
   readonly line?: LineId | undefined;
   readonly ring?: Ring | undefined;
+  /** Lines of generations before it that were not known here, oldest first: what continues them can't be taken without them. Absent: none. */
+  readonly earlier?: readonly PinnedLine[] | undefined;
   readonly metadata?: { readonly [key: string]: Json } | undefined;
 }
 
@@ -71,6 +82,17 @@ export interface SiteResumed {
   readonly by: string | null;
   /** A new line begins; null: the line goes on. */
   readonly renewed?: Renewal | null | undefined;
+}
+
+/** `controller:left` and `controller:joined` of the site that writes it: an operator took it out of the mesh, or back. */
+export interface OwnPresence {
+  readonly by: string;
+}
+
+/** The same of another site: what its own line says, at `sequence` of it. */
+export interface SitePresence {
+  readonly line: LineId;
+  readonly sequence: number;
 }
 
 /** How a site goes on whose disk is behind its peers: as another author, in the next generation, which continues `line` after `through`. */

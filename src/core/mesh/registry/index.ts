@@ -1,4 +1,5 @@
 export * from "./decide.ts";
+export * from "./earlier.ts";
 export * from "./events.ts";
 export * from "./limits.ts";
 export * from "./model.ts";

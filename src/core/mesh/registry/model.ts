@@ -4,21 +4,18 @@
 //              register               TTL over                  register
 //   (unknown) ──────────▶ registered ──────────▶ expired ─────────────────▶ registered or approved, as before
 //   any ── approve ──▶ approved       any ── evict ──▶ evicted ── approve ──▶ approved
+//   any ── its own line says that it has left ──▶ left ── it registers, or its line says that it is back ──▶ as before
 //   any ── a proven fork of its last line ──▶ forked ── approve and register with another ring ──▶ approved
 //
 // Invariants:
 // - The first ring of a line is pinned once and never replaced; the line's name is the hash of that ring.
 // - Expiry is for display: a site that is expired keeps its approval, its lines and its rings.
+// - A site that has left takes nothing from anybody (decision 63): whoever has its word has all that it has of one's own line, and waits for it no more.
 // - The site's own controller id never changes, and no other site is registered under it.
 
 import type { Json } from "../../kit/json.ts";
 import type { LineId, Ring, RingKey } from "../model.ts";
-
-export interface PinnedLine {
-  readonly line: LineId;
-  /** Its first one. Later ones are in the line itself. */
-  readonly ring: Ring;
-}
+import type { PinnedLine, SitePresence } from "./events.ts";
 
 export interface OwnSite {
   readonly controllerId: string;
@@ -53,11 +50,18 @@ export interface KnownSite {
   readonly isExpired: boolean;
   readonly isApproved: boolean;
   readonly isEvicted: boolean;
+  /** The last that its own line says of it, whether it takes part; null: it never left. */
+  readonly presence: Presence | null;
   /** The hash of a ring that an operator has approved, and that the site has not registered with yet. */
   readonly approvedRing: string | null;
 }
 
-export type SiteStatus = "registered" | "expired" | "approved" | "evicted" | "forked";
+/** Where a line says that its site has left; `hasLeft`: and it has not come back since. */
+export interface Presence extends SitePresence {
+  readonly hasLeft: boolean;
+}
+
+export type SiteStatus = "registered" | "expired" | "left" | "approved" | "evicted" | "forked";
 
 /** Whose events a site takes: of every site that is registered, or only of those that an operator has approved. */
 export const ACCEPTS = ["vouched", "approved"] as const;

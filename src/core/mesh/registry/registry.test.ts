@@ -1,7 +1,20 @@
 import { describe, expect, it } from "vitest";
 import type { StoredEvent } from "../../events/index.ts";
 import type { Ring } from "../model.ts";
-import { decideApprove, decideEvict, decideExpire, decideRegister, type Registration } from "./decide.ts";
+import {
+  decideApprove,
+  decideEvict,
+  decideExpire,
+  decideHeartbeat,
+  decideJoin,
+  decideLeave,
+  decidePresence,
+  decideRegister,
+  type Registration,
+} from "./decide.ts";
+import { systemDigest } from "../../../drivers/system/digest.ts";
+import { lineIdOf } from "../proof/index.ts";
+import { earlierLines } from "./earlier.ts";
 import { LINES_PER_SITE_MAX, SITES_MAX } from "./limits.ts";
 import { Registry } from "./registry.ts";
 
@@ -15,7 +28,7 @@ const ring = (controller: string, key: string, generation = 1): Ring => ({
 /** The line of a ring is named by its key here. */
 const shown = (made: Ring, provenBy: string | null = made.keys[0]!.key): Registration["shown"] => {
   const ringHash = `hash-${made.generation}-${made.keys[0]!.key}`;
-  return { line: `${made.controller}.${ringHash}`, ring: made, ringHash, provenBy };
+  return { line: `${made.controller}.${ringHash}`, ring: made, ringHash, earlier: [], provenBy };
 };
 
 const asked = (id: string, change: Partial<Registration> = {}): Registration => ({
@@ -62,6 +75,27 @@ class Stage {
     const decision = decideEvict(this.registry, id, "ada", () => 7);
     if (decision.kind === "write") this.apply("controller:evicted", id, decision.payload);
     return decision.kind === "refused" ? decision.code : decision.kind;
+  }
+
+  /** What the line of a site says, at a place of it. */
+  says(id: string, hasLeft: boolean, sequence: number, line = this.registry.site(id)!.lines.at(-1)!.line): string {
+    const decision = decidePresence(this.registry, id, { line, sequence, hasLeft });
+    if (decision.kind === "write") {
+      this.apply(hasLeft ? "controller:left" : "controller:joined", id, decision.payload);
+    }
+    return decision.kind === "refused" ? decision.code : decision.kind;
+  }
+
+  leave(): string {
+    const decision = decideLeave(this.registry, "ada");
+    if (decision.kind === "write") this.apply("controller:left", "home", decision.payload);
+    return decision.kind === "refused" ? decision.code : decision.kind;
+  }
+
+  join(): string {
+    const decision = decideJoin(this.registry, "ada");
+    if (decision.kind === "write") this.apply("controller:joined", "home", decision.payload);
+    return decision.kind;
   }
 
   status(id: string): string {
@@ -145,6 +179,33 @@ describe("registering", () => {
     expect(stage.register(asked("b", { shown: shown(next, "k2") }))).toBe("CONTROLLER_CONFLICT");
     expect(stage.register(asked("b", { shown: shown(next, "k1") }))).toBe("write");
     expect(stage.register(asked("b", { shown: shown(ring("b", "k1", 2), "k1") }))).toBe("CONTROLLER_CONFLICT");
+  });
+
+  it("of the next generation is not kept out by one that somebody made up with the site's own keys", () => {
+    const stage = new Stage();
+    const first = ring("b", "k1");
+    stage.register(asked("b", { shown: shown(first) }));
+    const { line } = shown(first)!;
+    stage.inForce.set(line, first);
+    // What a hostile site vouched for (links/word-of-others.ts): the keys are in force, the ring is not the site's.
+    const fake = { ...ring("b", "k1", 2), keys: [{ node: "n7", key: "k1" }] };
+    stage.apply("controller:registered", "b", {
+      url: "",
+      name: "b",
+      urls: [],
+      version: null,
+      line: "b.fake",
+      ring: fake,
+    });
+    expect(stage.registry.site("b")?.lines).toHaveLength(2);
+    const next = shown(ring("b", "k1", 2), "k1");
+    expect(stage.register(asked("b", { shown: { ...next!, provenBy: "k9" } }))).toBe("CONTROLLER_CONFLICT");
+    expect(stage.register(asked("b", { shown: next }))).toBe("write");
+    // Once something has come of a generation, it is the last one.
+    stage.inForce.set(next!.line, next!.ring);
+    expect(stage.register(asked("b", { shown: { ...shown(fake, "k1")!, line: "b.else" } }))).toBe(
+      "CONTROLLER_CONFLICT",
+    );
   });
 
   it("takes a proof by the ring in force of a line that this site has", () => {
@@ -299,5 +360,131 @@ describe("written down", () => {
     ]);
     other.restore(null);
     expect([other.encode(), other.size, other.own]).toEqual([null, 0, null]);
+  });
+});
+
+describe("a site that leaves", () => {
+  it("says so once, and joins once; before it has a line there is nothing to leave", () => {
+    const stage = new Stage();
+    expect(stage.leave()).toBe("BAD_REQUEST");
+    expect(stage.join()).toBe("unchanged");
+    stage.own("k1");
+    expect([stage.leave(), stage.leave()]).toEqual(["write", "unchanged"]);
+    expect(stage.registry.leftAt).toBe(2);
+    const restored = new Registry();
+    restored.restore(stage.registry.encode());
+    expect(restored.leftAt).toBe(2);
+    expect([stage.join(), stage.join()]).toEqual(["write", "unchanged"]);
+    expect(stage.registry.leftAt).toBeNull();
+  });
+
+  it("a second word of two leaders changes nothing: the first place counts", () => {
+    const stage = new Stage();
+    stage.own("k1");
+    stage.leave();
+    stage.apply("controller:left", "home", { by: "ada" });
+    expect(stage.registry.leftAt).toBe(2);
+  });
+
+  it("is waited for no more, expires no more, and is back when it registers", () => {
+    const stage = new Stage();
+    stage.register(asked("paris", { shown: shown(ring("paris", "p1")) }));
+    expect(stage.registry.peers()).toEqual(["paris"]);
+    expect(stage.says("paris", true, 9)).toBe("write");
+    expect(stage.status("paris")).toBe("left");
+    expect(stage.registry.peers()).toEqual([]);
+    expect(decideExpire(stage.registry, ["paris"])).toEqual([]);
+    expect(decideHeartbeat(stage.registry, { id: "paris" })).toMatchObject({ kind: "refused", code: "NOT_FOUND" });
+    expect(stage.register(asked("paris", { shown: shown(ring("paris", "p1")) }))).toBe("write");
+    expect(stage.status("paris")).toBe("registered");
+    expect(stage.registry.peers()).toEqual(["paris"]);
+  });
+
+  it("a word that comes again after it came back is stale", () => {
+    const stage = new Stage();
+    stage.register(asked("paris", { shown: shown(ring("paris", "p1")) }));
+    stage.says("paris", true, 9);
+    stage.register(asked("paris", { shown: shown(ring("paris", "p1")) }));
+    expect(stage.says("paris", true, 9)).toBe("unchanged");
+    expect(stage.status("paris")).toBe("registered");
+    expect(stage.says("paris", true, 12)).toBe("write");
+    expect(stage.status("paris")).toBe("left");
+  });
+
+  it("is back where only its line says so, and only by a later word", () => {
+    const stage = new Stage();
+    stage.register(asked("paris", { shown: shown(ring("paris", "p1")) }));
+    expect(stage.says("paris", false, 3)).toBe("unchanged");
+    stage.says("paris", true, 9);
+    expect(stage.says("paris", false, 8)).toBe("unchanged");
+    expect(stage.says("paris", false, 10)).toBe("write");
+    expect(stage.status("paris")).toBe("registered");
+    expect(stage.says("paris", true, 9)).toBe("unchanged");
+  });
+
+  it("a later generation says more than an earlier one, whatever the sequence; a line that is not known says nothing", () => {
+    const stage = new Stage();
+    stage.register(asked("paris", { shown: shown(ring("paris", "p1")) }));
+    const first = stage.registry.site("paris")!.lines[0]!.line;
+    stage.says("paris", true, 90);
+    stage.register(asked("paris", { shown: shown(ring("paris", "p1", 2)) }));
+    // Of a line that is new others may have vouched: that alone does not bring it back.
+    expect(stage.status("paris")).toBe("left");
+    expect(stage.says("paris", false, 5)).toBe("write");
+    expect(stage.status("paris")).toBe("registered");
+    expect(stage.says("paris", true, 95, first)).toBe("unchanged");
+    expect(stage.says("paris", true, 95, "paris.unknown")).toBe("unchanged");
+  });
+
+  it("is evicted all the same, and forked before all", () => {
+    const stage = new Stage();
+    stage.register(asked("paris", { shown: shown(ring("paris", "p1")) }));
+    stage.says("paris", true, 9);
+    stage.evict("paris");
+    expect(stage.status("paris")).toBe("evicted");
+    stage.approve("paris");
+    expect(stage.status("paris")).toBe("left");
+  });
+});
+
+describe("a site that was recovered or renewed before", () => {
+  const first = { line: "far.1", ring: ring("far", "k1") };
+  const second = { line: "far.2", ring: ring("far", "k1", 2) };
+  const third = { ...shown(ring("far", "k1", 3))!, earlier: [first, second] };
+
+  it("is pinned with all of its lines where it is new: the newest can't be taken without those that it continues", () => {
+    const stage = new Stage();
+    expect(stage.register(asked("far", { shown: third }))).toBe("write");
+    expect(stage.registry.site("far")!.lines.map(({ line }) => line)).toEqual(["far.1", "far.2", third.line]);
+    expect(stage.registry.lineBefore("far", third.line)).toBe("far.2");
+    expect(stage.register(asked("far", { shown: third }))).toBe("unchanged");
+  });
+
+  it("is pinned with those between, where it was away for more than one of them; what is pinned stays", () => {
+    const stage = new Stage();
+    const known = shown(ring("far", "k1"))!;
+    expect(stage.register(asked("far", { shown: known }))).toBe("write");
+    expect(stage.register(asked("far", { shown: third }))).toBe("write");
+    expect(stage.registry.site("far")!.lines.map(({ line }) => line)).toEqual([known.line, "far.2", third.line]);
+  });
+
+  it("shows lines of its own, oldest first, each named by its ring; or nothing is taken", () => {
+    const digest = systemDigest;
+    const named = (made: Ring) => ({ line: lineIdOf(made, digest), ring: made });
+    const key = Buffer.alloc(32, 1).toString("base64");
+    const [one, two, now] = [1, 2, 3].map((generation) => ring("far", key, generation)) as [Ring, Ring, Ring];
+    expect(earlierLines([named(one), named(two)], now, digest)).toEqual([named(one), named(two)]);
+    expect(earlierLines([], now, digest)).toEqual([]);
+    const wrong = [
+      [named(two), named(one)],
+      [named(now)],
+      [named(ring("other", key))],
+      [{ ...named(one), line: named(two).line }],
+      [{ line: named(one).line }],
+      [null],
+      "far.1",
+      Array.from({ length: LINES_PER_SITE_MAX }, (_, at) => named(ring("far", key, at + 1))),
+    ];
+    for (const lines of wrong) expect(earlierLines(lines, now, digest), JSON.stringify(lines)).toBeNull();
   });
 });

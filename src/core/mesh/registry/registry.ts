@@ -9,15 +9,17 @@ import type {
   LineForked,
   OwnPlace,
   OwnRegistered,
+  PinnedLine,
   RegistryEventType,
   Renewal,
   SiteApproved,
   SiteGated,
+  SitePresence,
   SiteRegistered,
   SiteResumed,
 } from "./events.ts";
 import { FORKS_MAX, LINES_PER_SITE_MAX, SITES_MAX } from "./limits.ts";
-import type { Accept, KnownSite, LineStanding, OwnSite, PinnedLine, SiteStatus } from "./model.ts";
+import type { Accept, KnownSite, LineStanding, OwnSite, Presence, SiteStatus } from "./model.ts";
 
 interface Written {
   readonly own: OwnSite | null;
@@ -26,6 +28,7 @@ interface Written {
   readonly resumedAt: number;
   readonly gated: OwnPlace | null;
   readonly renewed: Renewal | null;
+  readonly leftAt: number | null;
 }
 
 export class Registry {
@@ -33,6 +36,7 @@ export class Registry {
   #resumedAt = 0;
   #gated: OwnPlace | null = null;
   #renewed: Renewal | null = null;
+  #leftAt: number | null = null;
   readonly #sites = new Map<string, KnownSite>();
   /** Lines that are proven to have forked: the sequence of the own event that has the evidence. */
   readonly #forks = new TextMap<number>();
@@ -57,6 +61,11 @@ export class Registry {
     return this.#renewed;
   }
 
+  /** The sequence of the own `controller:left`; null: this site takes part in its mesh. */
+  get leftAt(): number | null {
+    return this.#leftAt;
+  }
+
   /** Nothing was ever written of it. */
   get isEmpty(): boolean {
     return this.#own === null && this.#sites.size === 0 && this.#forks.size === 0 && this.#resumedAt === 0;
@@ -75,11 +84,12 @@ export class Registry {
     return [...this.#sites.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
   }
 
-  /** Those that have registered here themselves: this site may have sent them its line. By id; without those that are evicted. */
+  /** Those that have registered here themselves: this site may have sent them its line. By id; without those that are evicted, or have left. */
   peers(): readonly string[] {
     return this.sites()
       .filter(
-        ({ isEvicted, registeredAtMs, metadata }) => !isEvicted && registeredAtMs > 0 && !("vouchedBy" in metadata),
+        ({ isEvicted, presence, registeredAtMs, metadata }) =>
+          !isEvicted && presence?.hasLeft !== true && registeredAtMs > 0 && !("vouchedBy" in metadata),
       )
       .map(({ id }) => id);
   }
@@ -97,6 +107,7 @@ export class Registry {
     const newest = site.lines.at(-1);
     if (newest !== undefined && this.#forks.has(newest.line)) return "forked";
     if (site.isEvicted) return "evicted";
+    if (site.presence?.hasLeft === true) return "left";
     if (site.isExpired) return "expired";
     return site.isApproved ? "approved" : "registered";
   }
@@ -132,6 +143,9 @@ export class Registry {
         return this.#approved(id, payload as unknown as SiteApproved);
       case "controller:evicted":
         return this.#change(id, { isEvicted: true, isApproved: false, approvedRing: null });
+      case "controller:left":
+      case "controller:joined":
+        return this.#present(id, event.eventType === "controller:left", payload as unknown as SitePresence, sequence);
       case "controller:forked":
         return this.#forked(payload as unknown as LineForked, sequence);
       case "controller:resumed":
@@ -154,6 +168,7 @@ export class Registry {
       resumedAt: this.#resumedAt,
       gated: this.#gated,
       renewed: this.#renewed,
+      leftAt: this.#leftAt,
     };
     return JSON.stringify(written);
   }
@@ -161,13 +176,15 @@ export class Registry {
   restore(text: string | null): void {
     this.#sites.clear();
     this.#forks.clear();
-    const empty: Written = { own: null, sites: [], forks: [], resumedAt: 0, gated: null, renewed: null };
-    const { own, sites, forks, resumedAt, gated, renewed } = text === null ? empty : (parseJson(text) as Written);
+    const empty: Written = { own: null, sites: [], forks: [], resumedAt: 0, gated: null, renewed: null, leftAt: null };
+    const { own, sites, forks, resumedAt, gated, renewed, leftAt } =
+      text === null ? empty : (parseJson(text) as Written);
     this.#own = own;
     this.#resumedAt = resumedAt;
     this.#gated = gated ?? null;
     this.#renewed = renewed ?? null;
-    for (const site of sites) this.#sites.set(site.id, site);
+    this.#leftAt = leftAt ?? null;
+    for (const site of sites) this.#sites.set(site.id, { ...site, presence: site.presence ?? null });
     for (const [line, sequence] of forks) this.#forks.set(line, sequence);
   }
 
@@ -183,7 +200,7 @@ export class Registry {
   #registered(id: string, payload: SiteRegistered, timestamp: number): void {
     const before = this.#sites.get(id);
     if (before === undefined && this.#sites.size >= SITES_MAX) return;
-    const { url, name, urls, version, line, ring, metadata = {} } = payload;
+    const { url, name, urls, version, line, ring, earlier = [], metadata = {} } = payload;
     const lines = before?.lines ?? [];
     this.#sites.set(id, {
       id,
@@ -193,10 +210,11 @@ export class Registry {
       version,
       metadata,
       registeredAtMs: Math.floor(timestamp),
-      lines: line === undefined || ring === undefined ? lines : pinned(lines, { line, ring }),
+      lines: line === undefined || ring === undefined ? lines : [...earlier, { line, ring }].reduce(pinned, lines),
       isExpired: false,
       isApproved: before?.isApproved ?? false,
       isEvicted: before?.isEvicted ?? false,
+      presence: presenceAfter(before, line),
       // Used up by the line that it was given for.
       approvedRing:
         lines.some((one) => one.line === line) || line === undefined ? (before?.approvedRing ?? null) : null,
@@ -206,6 +224,11 @@ export class Registry {
   #approved(id: string, { ring }: SiteApproved): void {
     if (!this.#sites.has(id) && this.#sites.size < SITES_MAX) this.#sites.set(id, unheard(id));
     this.#change(id, { isApproved: true, isEvicted: false, approvedRing: ring });
+  }
+
+  #present(id: string, hasLeft: boolean, { line, sequence }: SitePresence, at: number): void {
+    if (this.#own?.controllerId === id) this.#leftAt = hasLeft ? (this.#leftAt ?? at) : null;
+    else this.#change(id, { presence: { line, sequence, hasLeft } });
   }
 
   #resumed({ renewed = null }: SiteResumed, sequence: number): void {
@@ -224,10 +247,29 @@ export class Registry {
   }
 }
 
+/**
+ * Whoever registers is back; where it had left stays known, because that word may come again. A line that is new may be another site's word alone
+ * (it is vouched for): then the site itself registers in a moment.
+ */
+function presenceAfter(before: KnownSite | undefined, line: LineId | undefined): Presence | null {
+  const presence = before?.presence ?? null;
+  const isKnown = line === undefined || before?.lines.some((one) => one.line === line) === true;
+  return presence === null || !isKnown ? presence : { ...presence, hasLeft: false };
+}
+
 /** Approved before it registered. */
 function unheard(id: string): KnownSite {
   const nothing = { url: "", urls: [], version: null, registeredAtMs: 0, lines: [], metadata: {} };
-  return { id, name: id, ...nothing, isExpired: true, isApproved: false, isEvicted: false, approvedRing: null };
+  return {
+    id,
+    name: id,
+    ...nothing,
+    isExpired: true,
+    isApproved: false,
+    isEvicted: false,
+    presence: null,
+    approvedRing: null,
+  };
 }
 
 /** The first ring of a line stays; a line that is new is the last. */

@@ -69,14 +69,38 @@ describe("what is asked for", () => {
     expect(heads("b", [X, 6])).toEqual(["graft b x.0 after 5"]);
   });
 
-  it("moves to a shorter way, once in a while", () => {
-    const { heads, later } = bench([[X, 5]]);
+  it("moves to a shorter way, also where the present one became longer", () => {
+    const { heads } = bench([[X, 5]]);
     heads("a", [X, 5, 5]);
     expect(heads("b", [X, 5, 5])).toEqual([]);
     expect(heads("b", [X, 5, 2])).toEqual(["prune a x.0", "graft b x.0 after 5"]);
-    expect(heads("a", [X, 5, 0])).toEqual([]);
+    expect(heads("b", [X, 5, 7])).toEqual(["prune b x.0", "graft a x.0 after 5"]);
+  });
+
+  it("does not believe in a short way over which nothing came, for a while", () => {
+    const { heads, later, page } = bench([[X, 5]]);
+    heads("a", [X, 5, 5]);
+    expect(heads("b", [X, 9, 2])).toEqual(["prune a x.0", "graft b x.0 after 5"]);
+    heads("a", [X, 9, 5]);
+    later(GRAFT_AFTER_MS);
+    expect(later(GRAFT_AFTER_MS)).toEqual(["graft a x.0 after 5"]);
+    page("a", 9, "new");
+    expect(page("b", 9, "duplicate")).toEqual(["prune b x.0"]);
+    expect(heads("b", [X, 9, 2])).toEqual([]);
     later(SHORTER_WAY_AGAIN_MS);
-    expect(heads("a", [X, 5, 0])).toEqual(["prune b x.0", "graft a x.0 after 5"]);
+    expect(heads("b", [X, 9, 2])).toEqual(["prune a x.0", "graft b x.0 after 5"]);
+  });
+
+  it("reports no distance on a longer way than its last one until that is reported again, so that none counts up", () => {
+    const { heads, step, spread } = bench([[X, 5]]);
+    heads("a", [X, 5, 0]);
+    heads("b", [X, 5, 2]);
+    expect(spread.hops(X)).toBe(1);
+    expect(step({ kind: "down", link: "a" })).toEqual(["graft b x.0 after 5"]);
+    expect(spread.hops(X), "b may have the line from here").toBeUndefined();
+    expect(heads("c", [X, 5, 4]), "nor is that a reason to move on").toEqual([]);
+    heads("b", [X, 6, 2]);
+    expect(spread.hops(X)).toBe(3);
   });
 });
 
@@ -94,6 +118,32 @@ describe("a line of which others have more", () => {
     expect(later(GRAFT_AFTER_MS - 1)).toEqual(["graft b x.0 after 4"]);
     step({ kind: "have", line: X, size: 9 });
     expect(spread.nextTimeMs()).toBeNull();
+  });
+
+  it("is asked for ever less often where a link claims more and sends nothing, and at once again after it did", () => {
+    const { heads, later, step, page } = bench();
+    heads("a", [X, 9]);
+    const gaps = (seconds: number): number[] => {
+      const asked = Array.from({ length: seconds }, () => later(GRAFT_AFTER_MS).length);
+      return asked.flatMap((count, at) => (count === 0 ? [] : [at + 1]));
+    };
+    expect(gaps(40)).toEqual([1, 3, 7, 15, 23, 31, 39]);
+    step({ kind: "have", line: X, size: 4 });
+    expect(gaps(10), "what another link brought is no excuse").toEqual([7]);
+    page("a", 5, "new");
+    expect(gaps(4)).toEqual([1, 2, 4]);
+    step({ kind: "have", line: X, size: 9 });
+    heads("a", [X, 10]);
+    expect(gaps(4), "what it claimed was true").toEqual([1, 2, 4]);
+  });
+
+  it("is asked of the nearest to its author first", () => {
+    const { heads, later } = bench();
+    heads("a", [X, 9, 4]);
+    heads("b", [X, 9, 5]);
+    heads("c", [X, 9, 4]);
+    expect(later(GRAFT_AFTER_MS)).toEqual(["graft c x.0 after 0"]);
+    expect(later(GRAFT_AFTER_MS)).toEqual(["graft b x.0 after 0"]);
   });
 
   it.each(["duplicate", "refused", "new"] as const)(

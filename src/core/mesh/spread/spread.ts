@@ -21,7 +21,13 @@
 import { assertNever } from "../../kit/assert.ts";
 import { TextMap } from "../../kit/text-map.ts";
 import type { LineId } from "../model.ts";
-import { GRAFT_AFTER_MS, HOPS_SAVED_MIN, REFUSED_PAUSE_MS, SHORTER_WAY_AGAIN_MS } from "./limits.ts";
+import {
+  GRAFT_AFTER_MS,
+  GRAFT_AGAIN_MS_MAX,
+  HOPS_SAVED_MIN,
+  REFUSED_PAUSE_MS,
+  SHORTER_WAY_AGAIN_MS,
+} from "./limits.ts";
 import type { Head, LinkId, PageFate, SentOutcome, SpreadEffect, SpreadInput } from "./messages.ts";
 
 interface Line {
@@ -31,9 +37,9 @@ interface Line {
   /** Arrived, at most waiting to be applied: what progress is measured by. */
   arrived: number;
   wanted: boolean;
+  /** How far its author was, when that was known last. */
+  nearest: number;
   readonly lanes: Map<LinkId, Lane>;
-  /** The link that was asked last: the turn is the next one's. */
-  asked: LinkId | null;
 }
 
 interface Link {
@@ -56,6 +62,10 @@ interface Lane {
   hops: number;
   /** Monotonic; of our last graft. */
   askedMs: number;
+  /** How often the other side was asked and sent nothing new, while it claims to have more. */
+  askedInVain: number;
+  /** It was to bring the line, others had more, and nothing came: until then its way is not taken for a short one. */
+  disbelievedUntilMs: number;
   /** The other side's pages had to be refused: it is not asked until then. */
   distrustedUntilMs: number;
 }
@@ -198,15 +208,31 @@ export class Spread {
     const lane = this.#lane(link, id);
     lane.hops = hops ?? Infinity;
     this.#reaches(lane, size);
-    if (!lane.line.wanted || lane.incoming || this.#isDistrusted(lane)) return;
-    if (this.#isShorter(lane)) return this.#replaceBy(lane);
+    if (!lane.line.wanted) return;
+    if (hopsTo(lane.line) < Infinity) lane.line.nearest = hopsTo(lane.line);
+    // Also where the way that is in use became longer.
+    const shortest = this.#shortest(lane.line);
+    if (shortest !== undefined) return this.#replaceBy(shortest);
+    if (lane.incoming || this.#isDistrusted(lane)) return;
     if ((isFirst && isOrigin(link, id)) || (!hasIncoming(lane.line) && isUseful(lane))) this.#graft(lane);
   }
 
+  /** Of the links whose way to the author is shorter than the one in use. */
+  #shortest(line: Line): Lane | undefined {
+    let best: Lane | undefined;
+    for (const lane of line.lanes.values()) {
+      if (lane.hops < (best?.hops ?? Infinity) && this.#isShorter(lane)) best = lane;
+    }
+    return best;
+  }
+
   #isShorter(lane: Lane): boolean {
-    const { line, size, outgoing, hops, askedMs } = lane;
-    const isSource = hops < Infinity && size >= line.have && !outgoing && hasIncoming(line);
-    return isSource && hops + 1 + HOPS_SAVED_MIN <= hopsTo(line) && this.#nowMs - askedMs >= SHORTER_WAY_AGAIN_MS;
+    const { line, size, incoming, outgoing, hops } = lane;
+    const isSource = !incoming && !outgoing && size >= line.have && hasIncoming(line) && !this.#isDistrusted(lane);
+    const isBelieved = lane.disbelievedUntilMs <= this.#nowMs;
+    const present = hopsTo(line);
+    const isLess = present === Infinity ? hops + 1 <= line.nearest : hops + 1 + HOPS_SAVED_MIN <= present;
+    return isSource && isBelieved && isLess;
   }
 
   #replaceBy(lane: Lane): void {
@@ -220,7 +246,11 @@ export class Spread {
     if (size <= line.have) return;
     this.#grow(line, size);
     this.#progress(line);
-    for (const lane of line.lanes.values()) this.#offer(lane);
+    for (const lane of line.lanes.values()) {
+      // What it claimed was true.
+      if (lane.size <= line.have) lane.askedInVain = 0;
+      this.#offer(lane);
+    }
   }
 
   #page(lane: Lane, through: number, outcome: PageFate): void {
@@ -230,6 +260,7 @@ export class Spread {
         this.#reaches(lane, through);
         if (through <= line.arrived) return;
         line.arrived = through;
+        lane.askedInVain = 0;
         this.#progress(line);
         return this.#endMutual(lane);
       case "duplicate":
@@ -281,6 +312,9 @@ export class Spread {
     for (const [line, atMs] of this.#lagging) {
       if (atMs > this.#nowMs) break;
       this.#lagging.delete(line);
+      for (const lane of line.lanes.values()) {
+        if (lane.incoming) lane.disbelievedUntilMs = this.#nowMs + SHORTER_WAY_AGAIN_MS;
+      }
       const next = this.#turn(line);
       if (next !== undefined) this.#graft(next);
       this.#watch(line);
@@ -292,19 +326,21 @@ export class Spread {
     }
   }
 
-  /** Of those that have more: the first after the one that was asked last. */
+  /** Of those that have more: whoever was asked in vain least often; of these the nearest to the author, and then in turn. */
   #turn(line: Line): Lane | undefined {
-    const lanes = [...line.lanes.values()];
-    const last = lanes.findIndex(({ link }) => link.id === line.asked);
-    const inTurn = [...lanes.slice(last + 1), ...lanes.slice(0, last + 1)];
-    return inTurn.find((lane) => lane.size > line.have && !this.#isDistrusted(lane));
+    const able = [...line.lanes.values()].filter((lane) => lane.size > line.have && !this.#isDistrusted(lane));
+    const ready = able.filter((lane) => this.#nowMs - lane.askedMs >= waitMsOf(lane));
+    return ready.toSorted(byTurn)[0];
   }
 
   #graft(lane: Lane): void {
     const { line, link } = lane;
+    // A way that is longer than the last one may lead through this site itself. It counts when the other side reports it again; until then
+    // this site reports none, and nobody follows, or distances would count up together while an author is away.
+    if (lane.hops + 1 > line.nearest) lane.hops = Infinity;
     lane.incoming = true;
+    lane.askedInVain++;
     lane.askedMs = this.#nowMs;
-    line.asked = link.id;
     this.#effects.push({ kind: "graft", link: link.id, line: line.id, after: line.have });
   }
 
@@ -391,7 +427,7 @@ export class Spread {
   #line(id: LineId): Line {
     let line = this.#lines.get(id);
     if (line === undefined) {
-      line = { id, have: 0, arrived: 0, wanted: true, lanes: new Map(), asked: null };
+      line = { id, have: 0, arrived: 0, wanted: true, nearest: Infinity, lanes: new Map() };
       this.#lines.set(id, line);
     }
     return line;
@@ -409,6 +445,8 @@ export class Spread {
         outgoing: false,
         hops: Infinity,
         askedMs: -Infinity,
+        askedInVain: 0,
+        disbelievedUntilMs: -Infinity,
         distrustedUntilMs: -Infinity,
       };
       link.lanes.set(id, lane);
@@ -439,6 +477,15 @@ function hopsTo({ lanes, wanted }: Line): number {
   let least = wanted ? Infinity : 0;
   for (const { incoming, hops } of lanes.values()) if (incoming) least = Math.min(least, hops + 1);
   return least;
+}
+
+function byTurn(a: Lane, b: Lane): number {
+  return a.askedInVain - b.askedInVain || a.hops - b.hops || a.askedMs - b.askedMs;
+}
+
+/** Whoever claims more, which nobody may have signed, and sends nothing is asked ever less often. */
+function waitMsOf({ askedInVain }: Lane): number {
+  return askedInVain === 0 ? 0 : Math.min(GRAFT_AFTER_MS * 2 ** (askedInVain - 1), GRAFT_AGAIN_MS_MAX);
 }
 
 /** It has more, or may get more from somewhere else than from us. */

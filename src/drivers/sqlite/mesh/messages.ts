@@ -14,6 +14,7 @@ import type {
   MeshSource,
 } from "../../../ports/mesh/views.ts";
 import type { ControllerView } from "../../../ports/mesh/mesh.ts";
+import type { Base } from "./base.ts";
 import type { Piece, StoredPage } from "../messages.ts";
 
 /** An event whose bytes are in the piece's own buffer, one after the other. */
@@ -39,6 +40,8 @@ export type MeshWriterRequest =
   | { readonly kind: "position" }
   | MeshPiece
   | { readonly kind: "mark"; readonly line: LineId; readonly mark: LineMark | null }
+  /** Nothing of the file is kept: a copy of the saved state of that file takes its place. */
+  | { readonly kind: "adopt"; readonly of: string; readonly base: Base }
   | { readonly kind: "discard"; readonly reason: string }
   | { readonly kind: "close" };
 
@@ -46,6 +49,7 @@ export interface MeshWriterAnswers {
   readonly position: number;
   readonly put: null;
   readonly mark: null;
+  readonly adopt: null;
   readonly discard: null;
   readonly close: null;
 }
@@ -55,10 +59,13 @@ export type MeshReadRequest =
   | { readonly kind: "agents"; readonly asked: MeshAgentQuery }
   | { readonly kind: "controllers" }
   | { readonly kind: "events"; readonly asked: MeshEventQuery }
+  | { readonly kind: "last"; readonly line: LineId }
   | { readonly kind: "receipt"; readonly line: LineId; readonly sequence: number }
   | { readonly kind: "receipt-place"; readonly receipt: number }
   | { readonly kind: "checkpoint"; readonly line: LineId; readonly after: number }
-  | { readonly kind: "hash" };
+  | { readonly kind: "hash" }
+  /** Writes what is committed into a file of its own; answers through which arrival that is. */
+  | { readonly kind: "copy"; readonly to: string };
 
 /** Jobs are JSON still; what is known of the lines of them all comes once. */
 export interface StoredMeshPage extends StoredPage {
@@ -74,8 +81,10 @@ export interface MeshReadAnswers {
   readonly agents: MeshAgentPage;
   readonly controllers: readonly ControllerView[];
   readonly events: MeshEventPage;
+  readonly last: number;
   readonly receipt: number | null;
   readonly "receipt-place": MeshPlace | null;
   readonly checkpoint: MeshCheckpoint | null;
   readonly hash: StoredHash;
+  readonly copy: number;
 }

@@ -2,12 +2,14 @@
 
 import { assertNever } from "../../../core/kit/assert.ts";
 import {
+  copyTo,
   readAgents,
   readCheckpoint,
   readControllers,
   readEvents,
   readHash,
   readJobs,
+  readLast,
   readReceipt,
   readReceiptPlace,
 } from "./reads.ts";
@@ -24,6 +26,8 @@ serveReads<MeshReadRequest>((opened, request) => {
       return readControllers(opened);
     case "events":
       return inTransaction(opened, () => readEvents(opened, request.asked));
+    case "last":
+      return readLast(opened, request.line);
     case "receipt":
       return readReceipt(opened, request.line, request.sequence);
     case "receipt-place":
@@ -32,6 +36,8 @@ serveReads<MeshReadRequest>((opened, request) => {
       return readCheckpoint(opened, request.line, request.after);
     case "hash":
       return inTransaction(opened, () => readHash(opened));
+    case "copy":
+      return copyTo(opened, request.to);
     default:
       return assertNever(request, "mesh reader request");
   }

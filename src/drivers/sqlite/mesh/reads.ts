@@ -1,6 +1,6 @@
 // What is read of mesh.sqlite, a page at a time.
 
-import type { DatabaseSync } from "node:sqlite";
+import { DatabaseSync } from "node:sqlite";
 import { TenureError } from "../../../core/kit/errors.ts";
 import { parseJson } from "../../../core/kit/parse-json.ts";
 import { type AgentRow, projectionHash, type ShownJob, siteOf } from "../../../core/mesh/merge/index.ts";
@@ -109,6 +109,12 @@ export function readControllers(database: DatabaseSync): ControllerView[] {
   }));
 }
 
+/** Events of a line come in order. */
+export function readLast(database: DatabaseSync, line: string): number {
+  const last = database.prepare("SELECT line_sequence FROM event_log WHERE line = ? ORDER BY sequence DESC LIMIT 1");
+  return (last.get(line)?.["line_sequence"] as number | undefined) ?? 0;
+}
+
 export function readEvents(database: DatabaseSync, query: MeshEventQuery): MeshEventPage {
   const { afterArrival, site } = query;
   const limit = Math.min(query.limit, MESH_PAGE_ROWS_MAX);
@@ -189,6 +195,17 @@ export function readCheckpoint(database: DatabaseSync, line: string, after: numb
     .get(line, BigInt(after));
   if (row === undefined) return null;
   return { size: row["size"] as number, after: row["after"] as number, note: row["note"] as string };
+}
+
+/** Into a file that is not there yet. */
+export function copyTo(database: DatabaseSync, path: string): number {
+  database.prepare("VACUUM INTO ?").run(path);
+  const copy = new DatabaseSync(path, { readOnly: true });
+  try {
+    return readPosition(copy);
+  } finally {
+    copy.close();
+  }
 }
 
 /** Lines that are marked count for nothing. */

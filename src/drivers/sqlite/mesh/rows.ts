@@ -5,6 +5,7 @@
 // - Each line's events come in order (receipts.ts has no gaps in a line), so a row that is gone can be dropped (core/mesh/merge); it is
 //   kept as long as another line says something of the same job, because it says that an older generation's word is void.
 // - What is shown of a job is computed from its rows whenever one of them, or the standing of its line, changes.
+// - Of the lines of one put, sum and time are in memory and written once, at its end: each event changes both. A put that fails leaves nothing of it.
 
 import { hash } from "node:crypto";
 import type { DatabaseSync, StatementSync } from "node:sqlite";
@@ -16,16 +17,20 @@ import {
   EMPTY_SUM,
   type JobWords,
   type LineMark,
-  type LineStanding,
   Projection,
   type Row,
-  type RowKind,
   type RowStore,
   shownController,
   shownJob,
   siteOf,
 } from "../../../core/mesh/merge/index.ts";
-import { MESH_EVENTS_DROPPED_MAX, MESH_EVENTS_KEPT, MESH_PAYLOAD_LENGTH_MAX, MESH_REGISTRATION_MS } from "../limits.ts";
+import {
+  MESH_EVENTS_DROPPED_MAX,
+  MESH_EVENTS_KEPT,
+  MESH_LINES_PER_SITE_MAX,
+  MESH_PAYLOAD_LENGTH_MAX,
+  MESH_REGISTRATION_MS,
+} from "../limits.ts";
 import type { MeshPiece, PostedEvent } from "./messages.ts";
 import { readPosition, STATE_NUMBERS } from "../store.ts";
 import { wordsOf } from "../words.ts";
@@ -39,12 +44,21 @@ interface Receipt {
   readonly through: number;
 }
 
+/** Of a line, while a put goes on. */
+interface OpenLine {
+  sum: string;
+  arrivedMs: number;
+  readonly mark: LineMark | null;
+  through: number | null;
+}
+
 export class MeshRows {
   readonly #database: DatabaseSync;
   readonly #projection: Projection;
   readonly #statements: Statements;
   /** Of the arrival that is being taken: the key of a job that it brings. */
   #arrival = 0;
+  readonly #lines = new Map<string, OpenLine>();
 
   constructor(database: DatabaseSync) {
     this.#database = database;
@@ -53,6 +67,8 @@ export class MeshRows {
   }
 
   put({ events, buffer }: MeshPiece): void {
+    // What is left of one that failed was rolled back.
+    this.#lines.clear();
     let through = readPosition(this.#database);
     let missing = 0;
     let from = 0;
@@ -68,6 +84,7 @@ export class MeshRows {
       receipt = this.#receipted(receipt, posted);
     }
     if (receipt !== null) this.#putReceipt(receipt);
+    this.#putLines();
     this.setPosition(through);
     if (missing > 0) this.#statements.addMissing.run(BigInt(missing), BigInt(missing));
     this.#statements.dropEvents.run(BigInt(through - MESH_EVENTS_KEPT), BigInt(MESH_EVENTS_DROPPED_MAX));
@@ -78,16 +95,19 @@ export class MeshRows {
   }
 
   mark(line: string, mark: LineMark | null): void {
-    if (this.#standingOf(line).mark === mark) return;
-    this.#touchLine(line, 0);
+    this.#lines.clear();
+    if ((this.#statements.findLine.get(line)?.["mark"] ?? null) === mark) return;
+    this.#line(line);
     this.#statements.setMark.run(mark, line);
+    this.#lines.clear();
     for (const row of this.#statements.contested.all(line)) this.#show(row["id"] as string);
   }
 
   #take(posted: PostedEvent, bytes: Uint8Array): void {
     const { line, generation, lineSequence, checkpoint } = posted;
     this.#arrival = posted.arrival;
-    this.#touchLine(line, posted.arrivedMs);
+    const open = this.#line(line);
+    open.arrivedMs = Math.max(open.arrivedMs, posted.arrivedMs);
     if (checkpoint !== null) {
       this.#statements.putCheckpoint.run(line, BigInt(lineSequence), BigInt(checkpoint.after), checkpoint.note);
     }
@@ -134,38 +154,64 @@ export class MeshRows {
     this.#statements.putReceipt.run(line, BigInt(receipt), BigInt(first), BigInt(through));
   }
 
-  #touchLine(line: string, arrivedMs: number): void {
-    this.#statements.touchLine.run(line, siteOf(line), EMPTY_SUM, arrivedMs);
+  /** From here on it is in the table, too. */
+  #line(line: string): OpenLine {
+    const open = this.#lines.get(line);
+    if (open !== undefined) return open;
+    this.#statements.beginLine.run(line, siteOf(line), EMPTY_SUM);
+    const row = this.#statements.findLine.get(line)!;
+    const found = {
+      sum: row["sum"] as string,
+      arrivedMs: row["arrived_ms"] as number,
+      mark: row["mark"] as LineMark | null,
+      through: row["ended"] as number | null,
+    };
+    this.#lines.set(line, found);
+    return found;
+  }
+
+  #putLines(): void {
+    for (const [line, { sum, arrivedMs }] of this.#lines) this.#statements.putLine.run(sum, arrivedMs, line);
+    this.#lines.clear();
   }
 
   #store(): RowStore {
-    const { getRow, setRow, getSum, setSum, end } = this.#statements;
+    const { getRow, setRow, end, between } = this.#statements;
     return {
       get: (kind, line, id) => (getRow.get(kind, id, line)?.["text"] as string | undefined) ?? null,
       set: (row, text, isGone) => {
         const { id, line } = row.row;
         setRow.run(row.kind, id, line, BigInt(sequenceOf(row)), isGone ? 1n : 0n, text);
-        this.#changed(row.kind, id);
+        this.#changed(row);
       },
-      sum: (line) => (getSum.get(line)?.["sum"] as string | undefined) ?? null,
-      setSum: (line, sum) => void setSum.run(sum, line),
+      sum: (line) => this.#line(line).sum,
+      setSum: (line, sum) => void (this.#line(line).sum = sum),
       ended: (line, through) => {
-        this.#touchLine(line, 0);
-        end.run(BigInt(through), BigInt(through), line);
-        for (const row of this.#statements.after.all(line, BigInt(through))) this.#show(row["id"] as string);
+        // A site says this as often as it likes, and of lines that nobody has: what changes nothing costs nothing.
+        if (!this.#hasRoomFor(line)) return;
+        const open = this.#line(line);
+        const before = open.through ?? Number.MAX_SAFE_INTEGER;
+        if (through >= before) return;
+        open.through = through;
+        end.run(BigInt(through), line);
+        for (const row of between.all(line, BigInt(through), BigInt(before))) this.#show(row["id"] as string);
       },
     };
   }
 
-  #changed(kind: RowKind, id: string): void {
-    const { rowsOf, dropGone } = this.#statements;
+  #hasRoomFor(line: string): boolean {
+    const { findLine, linesOfSite } = this.#statements;
+    return findLine.get(line) !== undefined || linesOfSite.all(siteOf(line)).length < MESH_LINES_PER_SITE_MAX;
+  }
+
+  #changed({ kind, row }: Row): void {
+    const { id } = row;
     switch (kind) {
       case "job":
-        if (rowsOf.all(kind, id).every((row) => row["is_gone"] === 1)) dropGone.run(kind, id);
-        this.#show(id);
+        this.#show(id, row);
         return;
       case "agent":
-        dropGone.run(kind, id);
+        this.#statements.dropGone.run(kind, id);
         return;
       case "controller":
         this.#showController(id);
@@ -175,10 +221,10 @@ export class MeshRows {
     }
   }
 
-  #show(id: string): void {
-    const { rowsOf, findJob, deleteJob, deleteWords } = this.#statements;
-    const rows = rowsOf.all("job", id).map((row) => parseJson(row["text"] as string) as JobWords);
-    const shown = shownJob(rows, (line) => this.#standingOf(line));
+  /** `set`: one of its rows, as it was set just now. */
+  #show(id: string, set: JobWords | null = null): void {
+    const { findJob, deleteJob, deleteWords } = this.#statements;
+    const shown = shownJob(this.#rowsOf(id, set), (line) => this.#line(line));
     const before = findJob.get(id);
     const key = before === undefined ? this.#arrival : (before["sequence"] as number);
     if (shown === null) {
@@ -195,6 +241,18 @@ export class MeshRows {
     if (before?.["searched"] === words) return;
     if (before !== undefined) deleteWords.run(BigInt(key));
     this.#statements.insertWords.run(BigInt(key), words);
+  }
+
+  /** Of a job. Where all of them are gone, they are dropped. */
+  #rowsOf(id: string, set: JobWords | null): readonly JobWords[] {
+    const rows = this.#statements.rowsOf.all("job", id);
+    if (rows.every((row) => row["is_gone"] === 1)) {
+      this.#statements.dropGone.run("job", id);
+      return [];
+    }
+    return rows.map((row) =>
+      set !== null && row["line"] === set.line ? set : (parseJson(row["text"] as string) as JobWords),
+    );
   }
 
   #showController(id: string): void {
@@ -215,14 +273,6 @@ export class MeshRows {
       JSON.stringify({ line: shown.line, urls, ...(version === null ? {} : { version }) }),
     );
   }
-
-  #standingOf(line: string): LineStanding {
-    const row = this.#statements.standing.get(line);
-    return {
-      mark: (row?.["mark"] ?? null) as LineMark | null,
-      through: (row?.["ended"] ?? null) as number | null,
-    };
-  }
 }
 
 /** Of its last word, by which it is found when its line turns out to have been restored from before. */
@@ -235,18 +285,17 @@ type Statements = Readonly<Record<keyof typeof SQL, StatementSync>>;
 const SQL = {
   setPosition: "UPDATE meta SET value = ? WHERE name = 'position'",
   addMissing: "INSERT INTO meta (name, value) VALUES ('missing', ?) ON CONFLICT (name) DO UPDATE SET value = value + ?",
-  touchLine:
-    "INSERT INTO lines (line, site, sum, arrived_ms) VALUES (?, ?, ?, ?) ON CONFLICT (line) DO UPDATE SET arrived_ms = max(arrived_ms, excluded.arrived_ms)",
-  getSum: "SELECT sum FROM lines WHERE line = ?",
-  setSum: "UPDATE lines SET sum = ? WHERE line = ?",
+  beginLine: "INSERT OR IGNORE INTO lines (line, site, sum, arrived_ms) VALUES (?, ?, ?, 0)",
+  findLine: "SELECT sum, mark, ended, arrived_ms FROM lines WHERE line = ?",
+  putLine: "UPDATE lines SET sum = ?, arrived_ms = ? WHERE line = ?",
   setMark: "UPDATE lines SET mark = ? WHERE line = ?",
-  end: "UPDATE lines SET ended = min(coalesce(ended, ?), ?) WHERE line = ?",
-  standing: "SELECT mark, ended FROM lines WHERE line = ?",
+  end: "UPDATE lines SET ended = ? WHERE line = ?",
+  linesOfSite: "SELECT line FROM lines WHERE line > ?1 || '.' AND line < ?1 || '/'",
   getRow: "SELECT text FROM merged_rows WHERE kind = ? AND id = ? AND line = ?",
   setRow: "INSERT OR REPLACE INTO merged_rows (kind, id, line, sequence, is_gone, text) VALUES (?, ?, ?, ?, ?, ?)",
   rowsOf: "SELECT line, is_gone, text FROM merged_rows WHERE kind = ? AND id = ?",
   dropGone: "DELETE FROM merged_rows WHERE kind = ? AND id = ? AND is_gone = 1",
-  after: "SELECT id FROM merged_rows WHERE line = ? AND kind = 'job' AND sequence > ?",
+  between: "SELECT id FROM merged_rows WHERE line = ? AND kind = 'job' AND sequence > ? AND sequence <= ?",
   contested:
     "SELECT id FROM merged_rows AS own WHERE line = ? AND kind = 'job' AND EXISTS (SELECT 1 FROM merged_rows AS other WHERE other.kind = 'job' AND other.id = own.id AND other.line <> own.line)",
   findJob: "SELECT sequence, searched FROM jobs WHERE id = ?",

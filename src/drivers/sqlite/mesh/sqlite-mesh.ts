@@ -1,7 +1,9 @@
 // mesh.sqlite (ports/mesh/views.ts) over two threads (thread-pair.ts). The main thread only copies bytes into one buffer for each piece and
 // hands it over: the events are parsed, hashed and merged in the thread that writes.
 
+import { existsSync } from "node:fs";
 import { assert } from "../../../core/kit/assert.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
 import type { ShownJob } from "../../../core/mesh/merge/shown-job.ts";
 import type {
   ArrivedEvent,
@@ -17,8 +19,10 @@ import type {
   MeshPlace,
   MeshReplay,
   MeshViews,
+  ReplayHow,
 } from "../../../ports/mesh/views.ts";
 import type { ControllerView } from "../../../ports/mesh/mesh.ts";
+import { type Base, dropBase, keepBase, readBase } from "./base.ts";
 import type {
   MeshPiece,
   MeshReadAnswers,
@@ -44,10 +48,12 @@ class SqliteMesh implements MeshViews {
   readonly #options: PairOptions;
   readonly #threads: ThreadPair<MeshWriterRequest, MeshWriterAnswers, MeshReadRequest, MeshReadAnswers>;
   readonly #puts: PutQueue<MeshPiece, Cargo>;
+  #base: Base | null;
   #replays = 0;
 
   constructor(options: PairOptions) {
     this.#options = options;
+    this.#base = readBase(options.path);
     this.#threads = new ThreadPair({ writer: "mesh-writer", reader: "mesh-reader", file: "the mesh's" }, options);
     const { writer } = this.#threads;
     this.#puts = new PutQueue({
@@ -61,9 +67,19 @@ class SqliteMesh implements MeshViews {
   }
 
   async through(): Promise<number> {
-    const through = await this.#puts.position();
+    let through = await this.#puts.position();
+    // New, or made anew because the one before was lost, damaged or wrong.
+    if (through === 0 && this.#base !== null && (await this.#adopt(this.#options.path, this.#base))) {
+      through = await this.#puts.position();
+      // Of another format, or of another cluster: it was moved aside.
+      if (through === 0) this.#base = null;
+    }
     this.#threads.opened();
     return through;
+  }
+
+  get savedThrough(): number | null {
+    return this.#base?.through ?? null;
   }
 
   put(batch: readonly ArrivedEvent[]): Promise<void> {
@@ -74,6 +90,10 @@ class SqliteMesh implements MeshViews {
   async mark(line: string, mark: LineMark | null): Promise<void> {
     await this.#puts.idle();
     await this.#threads.writer.ask({ kind: "mark", line, mark });
+  }
+
+  lastOf(line: string): Promise<number> {
+    return this.#threads.read({ kind: "last", line });
   }
 
   receiptOf(line: string, sequence: number): Promise<number | null> {
@@ -112,18 +132,20 @@ class SqliteMesh implements MeshViews {
     return { hash, through, rows, missing };
   }
 
-  async replay(arrivals: AsyncIterable<readonly ArrivedEvent[]>): Promise<MeshReplay> {
+  async replay({ from, saves }: ReplayHow, arrivals: AsyncIterable<readonly ArrivedEvent[]>): Promise<MeshReplay> {
     await this.#puts.idle();
     const { hash, rows, through, marks } = await this.#hash();
-    const path = `${this.#options.path}.replay-${process.pid}-${++this.#replays}`;
-    removeStore(path);
+    const path = this.#pathAside();
     const aside = new SqliteMesh({ ...this.#options, path, onReset: undefined });
     try {
+      if (from === "saved") await this.#lend(aside);
       await aside.open();
       const events = await aside.#fill(arrivals, through);
       for (const [line, mark] of marks) await aside.mark(line, mark);
       const rebuilt = await aside.#hash();
       const equal = rebuilt.hash === hash && rebuilt.rows === rows && rebuilt.through === through;
+      await aside.close();
+      if (equal && saves) await this.#keep(path, through);
       return { equal, events, hash, rebuiltHash: rebuilt.hash, rows, rebuiltRows: rebuilt.rows };
     } finally {
       await aside.close();
@@ -131,8 +153,19 @@ class SqliteMesh implements MeshViews {
     }
   }
 
-  async rebuild(reason: string): Promise<void> {
+  async save(): Promise<void> {
     await this.#puts.idle();
+    const path = this.#pathAside();
+    try {
+      await this.#keep(path, await this.#threads.read({ kind: "copy", to: path }));
+    } finally {
+      removeStore(path);
+    }
+  }
+
+  async rebuild(reason: string, from: ReplayHow["from"]): Promise<void> {
+    await this.#puts.idle();
+    if (from === "nothing") this.#drop();
     await this.#threads.writer.ask({ kind: "discard", reason });
   }
 
@@ -154,6 +187,53 @@ class SqliteMesh implements MeshViews {
       if (wanted.length < batch.length) break;
     }
     return events;
+  }
+
+  #pathAside(): string {
+    const path = `${this.#options.path}.replay-${process.pid}-${++this.#replays}`;
+    removeStore(path);
+    return path;
+  }
+
+  /** To another one that is not opened yet. Throws where there is no saved state that can be used. */
+  async #lend(aside: SqliteMesh): Promise<void> {
+    const { path } = this.#options;
+    if (this.#base !== null && (await aside.#adopt(path, this.#base))) return;
+    this.#drop();
+    throw new TenureError(
+      "BACKEND_UNAVAILABLE",
+      `The saved state of ${path} is lost or damaged: there is nothing to begin with.`,
+    );
+  }
+
+  /** False: the saved state can't be used, now or ever. */
+  async #adopt(of: string, base: Base): Promise<boolean> {
+    const { logger } = this.#options;
+    try {
+      await this.#threads.writer.ask({ kind: "adopt", of, base });
+      logger.info({ event: "mesh-views", through: base.through }, `the mesh's file goes on from ${base.file}`);
+      return true;
+    } catch (error) {
+      if (!TenureError.is(error) || error.code !== "DISK_DAMAGED") throw error;
+      logger.error({ event: "mesh-views", error: error.message }, "the saved state of the mesh's file can't be used");
+      if (of === this.#options.path) this.#drop();
+      return false;
+    }
+  }
+
+  /** What was built at this path, and closed, is the saved state. */
+  async #keep(from: string, through: number): Promise<void> {
+    if (existsSync(`${from}-wal`)) {
+      const text = "what was built aside was not closed in time, and is not kept as the saved state";
+      this.#options.logger.warn({ event: "mesh-views", through }, text);
+      return;
+    }
+    this.#base = await keepBase(this.#options.path, from, through);
+  }
+
+  #drop(): void {
+    this.#base = null;
+    dropBase(this.#options.path);
   }
 
   #hash(): Promise<StoredHash> {

@@ -1,10 +1,24 @@
 // The thread that writes mesh.sqlite.
 
+import { assertNever } from "../../../core/kit/assert.ts";
+import { copyBase } from "./base.ts";
 import type { MeshPiece, MeshWriterRequest } from "./messages.ts";
 import type { MeshRows } from "./rows.ts";
 import { MESH_DESIGN } from "./store.ts";
 import { serveWrites } from "../serve.ts";
 
-serveWrites<MeshPiece, MeshRows, Extract<MeshWriterRequest, { kind: "mark" }>>(MESH_DESIGN, (writer, { line, mark }) =>
-  writer.change((rows) => rows.mark(line, mark)),
+serveWrites<MeshPiece, MeshRows, Extract<MeshWriterRequest, { kind: "mark" | "adopt" }>>(
+  MESH_DESIGN,
+  (writer, request) => {
+    switch (request.kind) {
+      case "mark":
+        return writer.change((rows) => rows.mark(request.line, request.mark));
+      case "adopt":
+        writer.rebuild("the saved state takes its place");
+        copyBase(request.of, request.base, writer.path);
+        return null;
+      default:
+        return assertNever(request, "mesh writer request");
+    }
+  },
 );

@@ -1,5 +1,5 @@
-// SHA-256 (FIPS 180-4) for this page's own checks. Not crypto.subtle: browsers have that only in pages that came over TLS or from this
-// machine, and its answer comes later, where the tree of RFC 6962 (src/core/events) wants it at once. Pure.
+// SHA-256 (FIPS 180-4) where there is no other that answers at once: in a page (crypto.subtle is there only over TLS or on this machine, and answers later),
+// and in the client, which runs wherever fetch does. Pure.
 
 const BLOCK_BYTES = 64;
 const LENGTH_BYTES = 8;

@@ -1,0 +1,21 @@
+// Heads of all lines, where one of them can't be signed: of an earlier generation whose keys are lost nobody signs a head any more, and that
+// is documented (decision 61, 3). The other lines are shown all the same.
+
+import { expect, test } from "vitest";
+import { TenureError } from "../../core/kit/errors.ts";
+import type { MeshLines } from "../../ports/mesh/lines.ts";
+import { meshLinesHandlers } from "./mesh-lines.ts";
+
+test("a line whose head nobody can sign hides no other line's", async () => {
+  const lines = {
+    lines: () => ["old.1", "new.2"],
+    checkpoint: async (line: string) => {
+      if (line === "new.2") return "the head of new.2";
+      throw new TenureError("BACKEND_UNAVAILABLE", "signed by a key of n1, which this node does not have.");
+    },
+  } as unknown as MeshLines;
+  const { meshHeads } = meshLinesHandlers(lines, undefined);
+  const inTurn = <T>(work: () => Promise<T>): Promise<T> => work();
+  const answer = await meshHeads({ inTurn } as unknown as Parameters<typeof meshHeads>[0]);
+  expect(answer).toEqual({ body: { heads: ["the head of new.2"] } });
+});

@@ -1,0 +1,105 @@
+// What is shown of the links of one leadership: who is at the other end, since when it is out of reach, and how far the two sites are apart.
+
+import type { LineId } from "../../../core/mesh/model.ts";
+import type { LinkId } from "../../../core/mesh/spread/index.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import type { LineSource } from "../../../ports/mesh/lines.ts";
+import type { LinkView } from "../../../ports/mesh/links.ts";
+import type { Blame } from "./blame.ts";
+import { type Lag, type LagLane, Lags } from "./lags.ts";
+import type { LinkEnd } from "./link-end.ts";
+
+/** What was heard over one link. */
+export interface LinkHeard {
+  atMs: number;
+  skewMs: number | null;
+  /** The first heads of a link are all that the other site has. */
+  hasHeads: boolean;
+}
+
+export interface LinkViewsOptions {
+  readonly clock: Clock;
+  readonly parents: readonly string[];
+  readonly lines: Pick<LineSource, "has" | "size">;
+  readonly blame: Blame;
+  readonly ends: ReadonlyMap<LinkId, LinkEnd>;
+  readonly heard: ReadonlyMap<LinkId, LinkHeard>;
+  /** Of parents: why they are not connected. */
+  readonly problems: ReadonlyMap<string, string | null>;
+  readonly lanes: () => Iterable<LagLane>;
+}
+
+export class LinkViews {
+  readonly #options: LinkViewsOptions;
+  readonly #lags = new Lags();
+  readonly #beganMs: number;
+  /** Who answered at a parent's address last, and when: also after that link has ended. */
+  readonly #parents = new Map<string, { readonly controller: string; readonly atMs: number }>();
+
+  constructor(options: LinkViewsOptions) {
+    this.#options = options;
+    this.#beganMs = options.clock.monotonicMs();
+  }
+
+  /** Every second. */
+  review(): void {
+    const { lanes, parents, ends } = this.#options;
+    const atMs = this.#nowMs;
+    this.#lags.review(atMs, lanes(), this.#sizeOf);
+    for (const url of parents) {
+      const end = ends.get(`to ${url}`);
+      if (end !== undefined) this.#parents.set(url, { controller: end.controller, atMs });
+    }
+  }
+
+  all(): readonly LinkView[] {
+    const { ends, parents, blame } = this.#options;
+    const served = [...ends.values()].filter(({ url }) => url === null);
+    const dialled = parents.map((url) => this.#view(url, ends.get(`to ${url}`)));
+    const linked = new Set([...ends.values()].map(({ controller }) => controller));
+    const gone = blame.peers().filter((peer) => !linked.has(peer));
+    return [...dialled, ...served.map((end) => this.#view(null, end)), ...gone.map((peer) => this.#blamed(peer))];
+  }
+
+  lacking(): ReadonlyMap<LineId, Lag> {
+    return this.#lags.lines(this.#nowMs, this.#options.lanes(), this.#sizeOf);
+  }
+
+  readonly #sizeOf = (line: LineId): number => {
+    const { lines } = this.#options;
+    return lines.has(line) ? lines.size(line) : 0;
+  };
+
+  get #nowMs(): number {
+    return this.#options.clock.monotonicMs();
+  }
+
+  #view(url: string | null, end: LinkEnd | undefined): LinkView {
+    const { heard: heards, lanes, problems, blame } = this.#options;
+    const nowMs = this.#nowMs;
+    const heard = end === undefined ? undefined : heards.get(end.id);
+    const before = url === null ? undefined : this.#parents.get(url);
+    const [lag, missing] = this.#lags.ofLink(nowMs, end?.id ?? "", end === undefined ? [] : lanes(), this.#sizeOf);
+    return {
+      controller: end?.controller ?? before?.controller ?? null,
+      direction: url === null ? "served" : "dialled",
+      url,
+      connected: end !== undefined,
+      downMs: end !== undefined || url === null ? null : Math.round(nowMs - (before?.atMs ?? this.#beganMs)),
+      roundTripMs: end?.roundTripMs ?? null,
+      lagEvents: lag.events,
+      lagMs: Math.round(lag.ms),
+      missingEvents: missing.events,
+      missingMs: Math.round(missing.ms),
+      skewMs: heard?.skewMs ?? null,
+      heardMsAgo: heard === undefined ? null : Math.round(nowMs - heard.atMs),
+      problem: url === null ? null : (problems.get(url) ?? null),
+      blamed: end === undefined ? {} : blame.of(end.controller),
+    };
+  }
+
+  /** Of a site that has no link here: what it delivered all the same. */
+  #blamed(controller: string): LinkView {
+    return { ...this.#view(null, undefined), controller, blamed: this.#options.blame.of(controller) };
+  }
+}

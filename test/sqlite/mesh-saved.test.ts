@@ -1,0 +1,143 @@
+// The saved state of mesh.sqlite: what a file that was lost, damaged or wrong goes on from.
+
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { DatabaseSync } from "node:sqlite";
+import { describe, expect, test } from "vitest";
+import type { LineEvent } from "../../src/core/mesh/merge/index.ts";
+import type { MeshViews } from "../../src/ports/mesh/views.ts";
+import { arrivals, batches, newMeshPath, openMesh, says } from "./test-mesh.ts";
+
+const spec = (kind: string) => ({ spec: { kind, queue: "linux", labels: {} }, by: "ann" });
+
+const WORLD: readonly LineEvent[] = [
+  says("a.1", 1, "build:submitted", "j1", spec("compile")),
+  says("b.1", 1, "build:submitted", "j2", spec("test")),
+  says("a.1", 2, "worker:registered", "w1", { platform: "linux", capacity: 4, kinds: ["test"] }),
+  says("b.1", 2, "build:submitted", "j3", spec("compile")),
+  says("a.1", 3, "build:assigned", "j1", { agent: "w1", attempt: 1 }),
+  says("a.1", 4, "build:submitted", "j4", spec("compile")),
+];
+const ALL = arrivals(WORLD);
+const SAVED = 4;
+const SAVES = { from: "nothing", saves: true } as const;
+
+/** With everything, saved after the fourth. */
+async function saved(path: string): Promise<MeshViews> {
+  const views = await openMesh(path);
+  await views.put(ALL.slice(0, SAVED));
+  expect(views.savedThrough).toBeNull();
+  expect(await views.replay(SAVES, batches(ALL))).toMatchObject({ equal: true, events: SAVED });
+  expect(views.savedThrough).toBe(SAVED);
+  await views.put(ALL.slice(SAVED));
+  return views;
+}
+
+const filesOf = (path: string, part: string): string[] =>
+  readdirSync(dirname(path))
+    .filter((name) => name.includes(part))
+    .map((name) => join(dirname(path), name));
+
+function lose(path: string): void {
+  for (const suffix of ["", "-wal", "-shm"]) rmSync(`${path}${suffix}`, { force: true });
+}
+
+describe("a file that is lost", () => {
+  test("goes on from the saved state: nothing of before is fed again, and the hash is the same", async () => {
+    const path = await newMeshPath();
+    const views = await saved(path);
+    const before = await views.hash();
+    await views.close();
+    lose(path);
+    const again = await openMesh(path);
+    expect(await again.through()).toBe(SAVED);
+    await again.put(ALL.slice(SAVED));
+    expect(await again.hash()).toEqual({ ...before, missing: 0 });
+    const { jobs } = await again.jobs({ limit: 10 });
+    expect(jobs.map(({ id }) => id).toSorted()).toEqual(["j1", "j2", "j3", "j4"]);
+    expect(filesOf(path, "replay")).toEqual([]);
+  });
+
+  test("while it is in use, because it is damaged or is to be built anew, goes on from there too", async () => {
+    const path = await newMeshPath();
+    const views = await saved(path);
+    await views.rebuild("a test", "saved");
+    expect(await views.through()).toBe(SAVED);
+    await views.close();
+    writeFileSync(path, "no database");
+    const again = await openMesh(path);
+    expect(await again.through()).toBe(SAVED);
+  });
+
+  test("begins anew where the saved state is damaged or gone, and that is not used again", async () => {
+    for (const harm of [
+      (file: string) => {
+        const bytes = readFileSync(file);
+        bytes[bytes.length - 100]! ^= 1;
+        writeFileSync(file, bytes);
+      },
+      (file: string) => rmSync(file),
+    ]) {
+      const path = await newMeshPath();
+      await (await saved(path)).close();
+      lose(path);
+      harm(filesOf(path, ".base-")[0]!);
+      const again = await openMesh(path);
+      expect(await again.through()).toBe(0);
+      expect(again.savedThrough).toBeNull();
+      expect(filesOf(path, ".base")).toEqual([]);
+    }
+  });
+
+  test("does not go on from the saved state of another cluster, or of another format", async () => {
+    const path = await newMeshPath();
+    await (await saved(path)).close();
+    const other = await openMesh(path, { clusterId: "c2" });
+    expect(await other.through()).toBe(0);
+    expect(other.savedThrough).toBeNull();
+  });
+});
+
+describe("a replay", () => {
+  test("from the saved state needs what follows it alone, and moves it on", async () => {
+    const path = await newMeshPath();
+    const views = await saved(path);
+    const how = { from: "saved", saves: true } as const;
+    expect(await views.replay(how, batches(ALL.slice(SAVED)))).toMatchObject({ equal: true, events: 2 });
+    expect(views.savedThrough).toBe(ALL.length);
+    expect(filesOf(path, ".base-")).toHaveLength(1);
+  });
+
+  test("from the saved state sees a row that was changed since", async () => {
+    const path = await newMeshPath();
+    await (await saved(path)).close();
+    const database = new DatabaseSync(path);
+    database.exec("DELETE FROM merged_rows WHERE kind = 'agent'");
+    database.close();
+    const views = await openMesh(path);
+    const how = { from: "saved", saves: true } as const;
+    expect(await views.replay(how, batches(ALL.slice(SAVED)))).toMatchObject({ equal: false });
+    expect(views.savedThrough).toBe(SAVED);
+  });
+
+  test("that differs from the first event on gives the saved state up", async () => {
+    const path = await newMeshPath();
+    const views = await saved(path);
+    await views.rebuild("a test", "nothing");
+    expect(await views.through()).toBe(0);
+    expect(filesOf(path, ".base")).toEqual([]);
+  });
+});
+
+test("what is shown can be saved as it is, while it is in use", async () => {
+  const path = await newMeshPath();
+  const views = await openMesh(path);
+  await views.put(ALL);
+  const before = await views.hash();
+  await views.save();
+  expect(views.savedThrough).toBe(ALL.length);
+  await views.close();
+  lose(path);
+  const again = await openMesh(path);
+  expect(await again.hash()).toEqual(before);
+});
