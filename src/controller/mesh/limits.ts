@@ -30,8 +30,12 @@ export const STREAM_OPENED_EVENTS = 500;
 export const EVIDENCE_WAITING_MAX = 256;
 export const EVIDENCE_WAITING_PER_LINE_MAX = 16;
 export const EVIDENCE_WAITING_LENGTH_MAX = 8 * 1024;
+/** Consecutive pages that go together (PAGES_PER_DELIVERY_MAX of contract/mesh): all of them have no more events and bytes than one page may have. */
+export const PAGES_SENT_MAX = 16;
 /** Pages of one peer that wait to be verified or applied: two requests with as many as fit, and the stream's. */
-export const PAGES_WAITING_PER_PEER_MAX = 33;
+export const PAGES_WAITING_PER_PEER_MAX = 3 * PAGES_SENT_MAX;
+/** So long nothing of a parent's stream is read after a page of it that had to be refused. */
+export const BAD_PAGE_PAUSE_MS = 1_000;
 /** Peers whose mistakes are counted. */
 export const PEERS_BLAMED_MAX = 4_096;
 /** Of a line's name in an answer about a page that is none. */

@@ -97,6 +97,10 @@ export class Lines implements MeshLines {
     return this.#of(line).page(line, after);
   }
 
+  async pages(line: LineId, after: number): Promise<readonly Page[]> {
+    return this.#of(line).pages(line, after);
+  }
+
   async consistency(line: LineId, from: number, to: number): Promise<ConsistencyProof> {
     return this.#of(line).consistency(line, from, to);
   }

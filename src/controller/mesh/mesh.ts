@@ -116,10 +116,8 @@ export class MeshService implements MeshLinks {
       ...tools,
       lines: this.#known,
       blame: this.#blame,
-      receive: async (page, events) => {
-        await this.#word.take(page.page.line, events);
-        return receipts.receive(page);
-      },
+      said: (line, events) => this.#word.take(line, events),
+      receive: (page) => receipts.receive(page),
       suspected: (peer, { line }, note) => this.#judge.suspected(line, note, this.#links?.askOf(peer) ?? null),
     });
     this.#judge = new HeadsJudge({

@@ -17,6 +17,8 @@ export interface LineSource {
    * keeps pages as they were cut.
    */
   page(line: LineId, after: number): Promise<Page | null>;
+  /** The page after `after` and those that follow it, as many as are sent together; none: nothing follows. */
+  pages(line: LineId, after: number): Promise<readonly Page[]>;
   consistency(line: LineId, from: number, to: number): Promise<ConsistencyProof>;
   inclusion(line: LineId, sequence: number, size: number): Promise<InclusionProof>;
   /** How much of it is here. Asked for every line, each second: it must not go through all of them. */

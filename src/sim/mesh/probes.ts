@@ -8,6 +8,7 @@ const COMMON = [
   "page-down",
   "page-up",
   "page-relayed",
+  "pages-together",
   "page-known-already",
   "page-after-a-gap",
   "prune-sent",

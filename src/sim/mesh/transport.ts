@@ -174,15 +174,15 @@ export class Transport {
 
   #ask(boot: Boot, to: string, question: Question, signal: AbortSignal): Promise<SiteAnswer<unknown>> {
     const { node, isAlive } = boot;
-    const pages = question.kind === "deliver" ? (question.delivery.pages?.length ?? 0) : 0;
+    const hasPages = question.kind === "deliver" && (question.delivery.pages?.length ?? 0) > 0;
     let isOver = false;
     const over = (end: () => void): void => {
       if (isOver) return;
       isOver = true;
-      for (let page = 0; page < pages; page++) this.tap.underWay(node, to, -1);
+      if (hasPages) this.tap.underWay(node, to, -1);
       this.at(node, isAlive, end);
     };
-    for (let page = 0; page < pages; page++) this.tap.underWay(node, to, 1);
+    if (hasPages) this.tap.underWay(node, to, 1);
     return new Promise((resolve, reject) => {
       const failed = (why: string): void => over(() => reject(unreachable(to, why)));
       if (signal.aborted) return failed("given up");

@@ -1,8 +1,8 @@
 // What may pass between sites, checked as it is sent, before a liar changes it: only committed events, with the bytes that their site has
-// sealed; nothing of what is withheld, and nothing else withheld; notes of roots that are true; one page under way for each link and
-// direction. What a victim of a fork relays is the second history of the liar.
+// sealed; nothing of what is withheld, and nothing else withheld; notes of roots that are true; one send under way for each link and
+// direction, of consecutive pages that are together no more than one page may be. What a victim of a fork relays is the second history of the liar.
 
-import { readNote } from "../../core/mesh/proof/index.ts";
+import { PAGE_ITEMS_MAX, readNote } from "../../core/mesh/proof/index.ts";
 import type { Page } from "../../core/mesh/model.ts";
 import type { Delivered, SiteAnswer } from "../../ports/mesh/sites.ts";
 import { mapParcel } from "./liar.ts";
@@ -10,12 +10,14 @@ import { reached } from "./probes.ts";
 import type { MeshStage } from "./stage.ts";
 import type { Parcel } from "./transport.ts";
 
-/** A link has two directions of requests and one stream, and each may have a page under way. */
-const PAGES_UNDER_WAY_MAX = 3;
+/** A link has two directions of requests and one stream, and each may have a send under way. */
+const SENDS_UNDER_WAY_MAX = 3;
+/** As docs/mesh.md has it: one request of a peer. */
+const PAGES_TOGETHER_MAX = 16;
 
 export class WireOracle {
   readonly #stage: MeshStage;
-  /** By way: pages that were sent and neither answered nor given up. */
+  /** By way: requests and messages with pages that were sent and neither answered nor given up. */
   readonly #underWay = new Map<string, number>();
   /** By site: which histories of the liar's line it was shown, in notes that reach past the fork. */
   readonly #shown = new Map<string, Set<"first" | "second">>();
@@ -46,7 +48,25 @@ export class WireOracle {
       },
       consistency: (body) => body,
     });
+    this.#together(from, parcel);
     this.#probe(to, parcel);
+  }
+
+  /** Pages of one request. */
+  #together(from: string, parcel: Parcel): void {
+    if (parcel.kind !== "question" || parcel.question.kind !== "deliver") return;
+    const { pages = [] } = parcel.question.delivery;
+    if (pages.length < 2) return;
+    reached(this.#stage.probes, "pages-together");
+    const items = pages.reduce((sum, page) => sum + page.items.length, 0);
+    if (pages.length > PAGES_TOGETHER_MAX || items > PAGE_ITEMS_MAX) {
+      this.#wrong(from, `sends ${pages.length} pages with ${items} events in one request`);
+    }
+    for (const [at, { line, after }] of pages.entries()) {
+      const before = pages[at - 1];
+      const isNext = before === undefined || (before.line === line && after <= before.after + before.items.length);
+      if (!isNext) this.#wrong(from, `sends pages together that do not follow one another`);
+    }
   }
 
   #probe(to: string, parcel: Parcel): void {
@@ -83,12 +103,12 @@ export class WireOracle {
     });
   }
 
-  /** More or fewer pages are under way. */
+  /** More or fewer sends are under way. */
   underWay(from: string, to: string, by: 1 | -1): void {
     const way = `${from}>${to}`;
     const count = (this.#underWay.get(way) ?? 0) + by;
     this.#underWay.set(way, count);
-    if (count > PAGES_UNDER_WAY_MAX) this.#wrong(from, `has ${count} pages under way to ${to}`);
+    if (count > SENDS_UNDER_WAY_MAX) this.#wrong(from, `has ${count} sends under way to ${to}`);
   }
 
   #page(from: string, to: string, page: Page): void {

@@ -163,6 +163,15 @@ export const MESH_MUTANTS: readonly Mutant[] = [
     "invariant 1",
     { file: MESH, find: "ring: newest.firstRing, earlier, proof };", replace: "ring: newest.firstRing, proof };" },
   ),
+  inRunsOf({ ...BUSY, lie: null, evicts: false, restores: true, faults: 6, topology: "chain" })(
+    "mesh-own-head-before-the-parent-is-compared",
+    "invariant 4",
+    {
+      file: "controller/mesh/links/dialled-link.ts",
+      find: "const others = (await heads.now()).filter(({ line }) => controllerOf(line) !== ownId());",
+      replace: "const others = (await heads.now()).filter(({ line }) => controllerOf(line) !== '');",
+    },
+  ),
   // Where the copy is older than the first peer.
   inRunsOf({ ...BUSY, lie: null, evicts: false, restores: true, faults: 1, topology: "star" })(
     "mesh-nobody-known-opens-the-gate",
@@ -225,9 +234,9 @@ export const MESH_MUTANTS: readonly Mutant[] = [
   }),
   inRunsOf({ ...BUSY, lie: null, faults: 12, topology: "full" })("mesh-relay-cuts-pages-anew", "decision 3", {
     file: "controller/mesh/receipts/foreign-lines.ts",
-    find: "return pageOf(receipt.page);",
+    find: "pages.push(pageOf(page));",
     replace:
-      "const page = pageOf(receipt.page);\n    return { ...page, after, items: page.items.slice(after - page.after) };",
+      "const whole = pageOf(page);\n      pages.push({ ...whole, after: next - 1, items: whole.items.slice(next - 1 - whole.after) });",
   }),
   inRunsOf({ ...QUIET, topology: "chain" })("mesh-relays-nothing", "invariant 1", {
     file: "controller/mesh/lines.ts",

@@ -1,18 +1,21 @@
 // A parent is dialled for ever: registered with, streamed from, sent to, one request at a time; whatever goes wrong, it is dialled again.
 
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { TenureError } from "../../../core/kit/errors.ts";
 import { seededRandom } from "../../../core/kit/random.ts";
 import type { Page } from "../../../core/mesh/model.ts";
 import { ManualClock, settled } from "../../../loops/test-clock.ts";
-import type { Delivered, Delivery, LinkMessage, SiteAnswer, Sites } from "../../../ports/mesh/sites.ts";
+import type { Delivered, Delivery, LinkMessage, PageOutcome, SiteAnswer, Sites } from "../../../ports/mesh/sites.ts";
 import { dialForEver } from "./dialled-link.ts";
 import type { LinkEnd, LinkHost } from "./link-end.ts";
+import { BAD_PAGE_PAUSE_MS, PAGES_SENT_MAX } from "../limits.ts";
 import { OwnHeads } from "./own-heads.ts";
 
 const URL = "http://parent:1";
 const page: Page = { line: "child.1", after: 0, items: ["{}"], checkpoint: "" };
 const HELLO = { kind: "hello", introduction: { id: "parent", url: URL, name: "p", metadata: {} } } as const;
+const TAKEN = { line: "x", accepted: 1, duplicates: 0 } as const;
+const KNOWN = { line: "x", accepted: 0, duplicates: 1 } as const;
 const OK = { kind: "answer", body: null } as const;
 
 function refusal(status: number, more: object = {}) {
@@ -35,6 +38,7 @@ function stage(identified: SiteAnswer<string> = { kind: "answer", body: "parent"
   const heads: string[][] = [];
   const deliveries: { delivery: Delivery; answer: PromiseWithResolvers<SiteAnswer<Delivered>> }[] = [];
   let push: (message: LinkMessage) => Promise<void> = async () => undefined;
+  const opened: (readonly string[])[] = [];
   const over = { stream: Promise.withResolvers<SiteAnswer<null>>() };
   const answers = {
     register: (): SiteAnswer<null> => OK,
@@ -55,6 +59,7 @@ function stage(identified: SiteAnswer<string> = { kind: "answer", body: "parent"
     },
     stream: (_url, opening, signal, receive) => {
       calls.push(`stream ${opening.controller}`);
+      opened.push(opening.heads);
       push = receive;
       over.stream = Promise.withResolvers();
       signal.addEventListener("abort", () => over.stream.reject(new TenureError("BACKEND_UNAVAILABLE", "given up")));
@@ -68,17 +73,22 @@ function stage(identified: SiteAnswer<string> = { kind: "answer", body: "parent"
     consistency: () => Promise.reject(new TenureError("NOT_FOUND", "none")),
     close: () => undefined,
   };
+  const pages = { outcome: async (): Promise<PageOutcome> => KNOWN };
   const host: LinkHost = {
     up: (end) => void ends.push(end),
     down: () => void calls.push("down"),
     heads: async (_end, notes) => void heads.push([...notes]),
-    page: async ({ id }) => {
+    page: () => {
       calls.push("page");
-      return { line: id, accepted: 0, duplicates: 0 };
+      return pages.outcome();
     },
     wish: (_end, wish) => void calls.push(`wish ${wish.kind}`),
   };
-  const lines = { lines: () => ["child.1"], size: () => 1, checkpoint: async () => "note" };
+  const lines = {
+    lines: () => ["child.1", "other.1"],
+    size: () => 1,
+    checkpoint: async (line: string) => `note of ${line}`,
+  };
   const stop = new AbortController();
   void dialForEver(
     {
@@ -114,7 +124,12 @@ function stage(identified: SiteAnswer<string> = { kind: "answer", body: "parent"
     over,
     stop,
     answer,
-    push: (message: LinkMessage) => push(message),
+    pages,
+    opened,
+    push: async (message: LinkMessage) => {
+      await push(message);
+      await settled();
+    },
   };
 }
 
@@ -130,14 +145,20 @@ it("registers, opens the stream, pins the parent's ring, and is up when the pare
     [["parent", URL]],
     [null],
   ]);
-  expect(await answer()).toMatchObject({ controller: "child", heads: ["note"] });
+  expect(await answer()).toMatchObject({ controller: "child", heads: ["note of child.1", "note of other.1"] });
+});
+
+it("shows nothing of the own line before the parent has said who it is: what the parent has of it is compared first (decision 62)", async () => {
+  const { opened } = stage();
+  await settled();
+  expect(opened).toEqual([["note of other.1"]]);
 });
 
 it("one request is under way; what waits goes with the next one, and its outcome to whoever sent the page", async () => {
   const { ends, push, answer, deliveries } = stage();
   await settled();
   await push(HELLO);
-  const sent = ends[0]!.send(page);
+  const sent = ends[0]!.send([page]);
   ends[0]!.ask({ kind: "graft", graft: { line: "b.1", after: 1 } });
   ends[0]!.ask({ kind: "prune", line: "c.1" });
   await settled();
@@ -168,10 +189,59 @@ it.each([
   await settled();
   await push(HELLO);
   await answer();
-  const sent = ends[0]!.send(page);
+  const sent = ends[0]!.send([page]);
   await settled();
   await answer({ pages: [outcome] });
   expect(await sent).toEqual(expected);
+});
+
+it.each([
+  [[TAKEN, TAKEN], { kind: "taken", through: 3 }],
+  [[KNOWN, KNOWN], { kind: "duplicate", through: 3 }],
+  [[TAKEN, { line: "x", error: "BACKEND_UNAVAILABLE" }], { kind: "taken", through: 1 }],
+  [[{ line: "x", error: "CHAIN_GAP", have: 7 }, TAKEN], { kind: "gap", have: 7 }],
+  [[{ line: "x", error: "EVENT_INVALID" }, TAKEN], { kind: "refused" }],
+] as const)("pages that go together count as far as they were taken: %j", async (outcomes, expected) => {
+  const { ends, push, answer } = stage();
+  await settled();
+  await push(HELLO);
+  await answer();
+  const following = { ...page, after: 1, items: ["x", "y"] };
+  const sent = ends[0]!.send([page, following]);
+  await settled();
+  expect((await answer({ pages: outcomes })).pages).toEqual([page, following]);
+  expect(await sent).toEqual(expected);
+});
+
+describe("pages of the stream", () => {
+  it("are read on while the ones before are being taken, as many as go together and no more", async () => {
+    const { push, pages } = stage();
+    await settled();
+    await push(HELLO);
+    const taken = Promise.withResolvers<PageOutcome>();
+    pages.outcome = () => taken.promise;
+    for (let at = 1; at < PAGES_SENT_MAX; at++) await push({ kind: "page", page: {} });
+    let isRead = false;
+    const last = push({ kind: "page", page: {} }).then(() => (isRead = true));
+    await settled();
+    expect(isRead).toBe(false);
+    taken.resolve(TAKEN);
+    await last;
+  });
+
+  it("are not read for a while after one that nobody has signed", async () => {
+    const { push, pages, clock } = stage();
+    await settled();
+    await push(HELLO);
+    pages.outcome = async () => ({ line: "x", error: "EVENT_INVALID" });
+    await push({ kind: "page", page: {} });
+    let isRead = false;
+    const next = push({ kind: "page", page: {} }).then(() => (isRead = true));
+    await clock.advance(BAD_PAGE_PAUSE_MS - 1);
+    expect(isRead).toBe(false);
+    await clock.advance(1);
+    await next;
+  });
 });
 
 it("a parent that has too much is sent the same again after the time that it names, and the link stays", async () => {
@@ -179,7 +249,7 @@ it("a parent that has too much is sent the same again after the time that it nam
   await settled();
   await push(HELLO);
   await answer();
-  const sent = ends[0]!.send(page);
+  const sent = ends[0]!.send([page]);
   await settled();
   deliveries.shift()!.answer.resolve(refusal(429, { retryAfterMs: 3_000 }));
   await clock.advance(2_999);
@@ -216,7 +286,7 @@ it("a stream that ends, a good-bye and a request that fails end the link; what w
   await settled();
   await push(HELLO);
   await answer();
-  const sent = ends[0]!.send(page);
+  const sent = ends[0]!.send([page]);
   sent.catch(() => undefined);
   over.stream.resolve(OK);
   await expect(sent).rejects.toThrow("down");

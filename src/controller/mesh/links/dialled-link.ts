@@ -5,8 +5,9 @@
 //      └────────────┴───────────────┴────────────────────┘ next attempt after a random part of a bound that doubles, 5 s at most
 //
 // Invariants:
-// - One request is under way; it carries what waits: wishes in their order, a page, heads when they are due. So wishes arrive in order, and
-//   a parent that is slow costs one page.
+// - One request is under way; it carries what waits: wishes in their order, pages, heads when they are due. So wishes arrive in order, and
+//   a parent that is slow costs the pages of one send.
+// - Of the stream no more is read while as many pages as one send may have are being taken, or after a page that had to be refused.
 // - Only the configured addresses are called, and those that the site's other nodes have, where the driver allows it.
 // - A parent that does not answer delays nothing else.
 
@@ -15,6 +16,7 @@ import { TenureError } from "../../../core/kit/errors.ts";
 import type { Random } from "../../../core/kit/random.ts";
 import { SITE_HEADS_MS } from "../../../core/kit/timeouts.ts";
 import type { Page } from "../../../core/mesh/model.ts";
+import { controllerOf } from "../../../core/mesh/proof/index.ts";
 import type { LinkId, SentOutcome } from "../../../core/mesh/spread/index.ts";
 import { Bell } from "../../../loops/bell.ts";
 import { pause, retryInMs } from "../../../loops/time.ts";
@@ -28,8 +30,8 @@ import type {
   SiteAnswer,
   Sites,
 } from "../../../ports/mesh/sites.ts";
-import { type LinkEnd, type LinkHost, type Wish, Wishes } from "./link-end.ts";
-import { REDIAL_MS_MAX, REDIAL_MS_MIN } from "../limits.ts";
+import { endOf, type LinkEnd, type LinkHost, type Wish, Wishes } from "./link-end.ts";
+import { BAD_PAGE_PAUSE_MS, PAGES_SENT_MAX, REDIAL_MS_MAX, REDIAL_MS_MIN } from "../limits.ts";
 import type { OwnHeads } from "./own-heads.ts";
 
 export interface DialOptions {
@@ -91,7 +93,11 @@ class DialledLink implements LinkEnd {
   #roundTripMs: number | null = null;
   #problem = "the stream ended";
   #urls: readonly string[] = [];
-  #sending: { readonly page: Page; readonly sent: PromiseWithResolvers<SentOutcome> } | null = null;
+  #sending: { readonly pages: readonly Page[]; readonly sent: PromiseWithResolvers<SentOutcome> } | null = null;
+  /** Pages of the stream that are not answered yet. */
+  readonly #taking = new Set<Promise<void>>();
+  /** After a page that had to be refused. */
+  #resting: Promise<unknown> = Promise.resolve();
 
   constructor(options: DialOptions, url: string) {
     this.#options = options;
@@ -127,10 +133,10 @@ class DialledLink implements LinkEnd {
     return { problem: this.#problem, wasUp: this.#wasUp, urls: this.#urls };
   }
 
-  send(page: Page): Promise<SentOutcome> {
+  send(pages: readonly Page[]): Promise<SentOutcome> {
     const sent = Promise.withResolvers<SentOutcome>();
     if (this.#over.signal.aborted) sent.reject(new Error("the link is down"));
-    else this.#sending = { page, sent };
+    else this.#sending = { pages, sent };
     this.#bell.ring();
     return sent.promise;
   }
@@ -162,8 +168,9 @@ class DialledLink implements LinkEnd {
     this.#controller = asked.body;
     if (this.#controller === ownId()) return this.#ends("this is the address of this site itself");
     if (!(await this.#register())) return;
-    const notes = (await heads.now()).map(({ note }) => note);
-    const opening = { controller: ownId(), heads: notes };
+    // Nothing of the own line: a parent that was not met before this disk was copied is compared first (decision 62).
+    const others = (await heads.now()).filter(({ line }) => controllerOf(line) !== ownId());
+    const opening = { controller: ownId(), heads: others.map(({ note }) => note) };
     const answer = await sites.stream(this.url, opening, this.#over.signal, (message) => this.#receive(message));
     if (answer.kind === "refused") this.#refused(answer);
   }
@@ -193,7 +200,7 @@ class DialledLink implements LinkEnd {
       case "heads":
         return host.heads(this, message.heads, message.atMs);
       case "page":
-        return void (await host.page(this, message.page));
+        return this.#take(message.page);
       case "graft":
       case "prune":
         return host.wish(this, message);
@@ -203,6 +210,22 @@ class DialledLink implements LinkEnd {
       default:
         return assertNever(message, "message of a link");
     }
+  }
+
+  /** Those that come one after the other are taken together: each is verified on what the one before gives, and one append writes them. */
+  async #take(page: unknown): Promise<void> {
+    const taking = this.#taken(page).finally(() => this.#taking.delete(taking));
+    this.#taking.add(taking);
+    if (this.#taking.size >= PAGES_SENT_MAX) await Promise.race(this.#taking);
+    await this.#resting;
+  }
+
+  async #taken(page: unknown): Promise<void> {
+    const { host, clock } = this.#options;
+    const outcome = await host.page(this, page);
+    // A parent that sends what nobody has signed, as fast as it is read, must not take the time of everything else.
+    const isBad = "error" in outcome && outcome.error === "EVENT_INVALID";
+    if (isBad) this.#resting = pause(clock, BAD_PAGE_PAUSE_MS, this.#over.signal);
   }
 
   async #hello(introduction: Introduction): Promise<void> {
@@ -258,7 +281,7 @@ class DialledLink implements LinkEnd {
     const wishes = this.#wishes.take();
     const delivery: Delivery = {
       controller: this.#options.ownId(),
-      ...(sending === null ? {} : { pages: [sending.page] }),
+      ...(sending === null ? {} : { pages: sending.pages }),
       // Also where none are due: a request with a page alone is refused as a whole where the page is.
       heads: heads ?? [],
       at: Math.floor(clock.wallMs()),
@@ -271,7 +294,7 @@ class DialledLink implements LinkEnd {
     if (answer.heads.length > 0) await host.heads(this, answer.heads, null);
     if (sending === null || this.#sending !== sending) return;
     this.#sending = null;
-    sending.sent.resolve(sentOutcomeOf(answer.pages[0], sending.page));
+    sending.sent.resolve(sentOutcomeOf(answer.pages, sending.pages));
   }
 
   /** Where the parent says that it was too much, the same is sent again after the time that it names. Null: the link is over. */
@@ -295,11 +318,15 @@ function grafts(wishes: readonly Wish[]): Pick<Delivery, "graft" | "prune"> {
   return { ...(graft.length === 0 ? {} : { graft }), ...(prune.length === 0 ? {} : { prune }) };
 }
 
-function sentOutcomeOf(outcome: PageOutcome | undefined, page: Page): SentOutcome {
-  const through = page.after + page.items.length;
-  if (outcome === undefined) return { kind: "refused" };
-  if (!("error" in outcome)) return { kind: outcome.accepted > 0 ? "taken" : "duplicate", through };
-  return outcome.error === "CHAIN_GAP" && outcome.have !== undefined
-    ? { kind: "gap", have: outcome.have }
-    : { kind: "refused" };
+/** Of pages that were sent together: how far they were taken; where the first was not, why. */
+function sentOutcomeOf(outcomes: readonly PageOutcome[], pages: readonly Page[]): SentOutcome {
+  const failedAt = outcomes.findIndex((outcome) => "error" in outcome);
+  const taken = failedAt === -1 ? outcomes : outcomes.slice(0, failedAt);
+  if (taken.length > 0) {
+    const isNew = taken.some((outcome) => !("error" in outcome) && outcome.accepted > 0);
+    return { kind: isNew ? "taken" : "duplicate", through: endOf(pages[taken.length - 1]!) };
+  }
+  const [first] = outcomes;
+  const isGap = first !== undefined && "error" in first && first.error === "CHAIN_GAP" && first.have !== undefined;
+  return isGap ? { kind: "gap", have: first.have } : { kind: "refused" };
 }

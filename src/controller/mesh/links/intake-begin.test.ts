@@ -33,6 +33,7 @@ test("what is before a line is not read for a page that no key of the line has s
       begin,
     },
     blame,
+    said: async () => undefined,
     receive: () => Promise.reject(new Error("nothing is received here")),
     suspected: () => undefined,
   });

@@ -6,6 +6,7 @@ import { fakeVerify } from "../../../core/mesh/test-signatures.ts";
 import { ringOf, TestSite } from "../../../core/mesh/test-site.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 
+import { RECORD_GATHERED_BYTES_MAX } from "../../../core/mesh/receipts/index.ts";
 import { PAGE_TAKEN_MS } from "../../../core/kit/timeouts.ts";
 import { emptyLine } from "../../../core/mesh/proof/index.ts";
 import { systemDigest as digest } from "../../../drivers/system/digest.ts";
@@ -42,6 +43,7 @@ function stage() {
       begin: async (line) => (world.isKnown && line === site.line ? emptyLine(site.ring, digest) : null),
     },
     blame,
+    said: async () => undefined,
     receive: (page) => {
       received.push(page);
       return receive(page);
@@ -116,6 +118,67 @@ describe("pages of one line", () => {
     expect(received).toHaveLength(2);
   });
 
+  it("are written together: each is verified on what those before it give, and handed over while they are being written", async () => {
+    const { queue, site, received, instead, states } = stage();
+    const written = Promise.withResolvers<void>();
+    instead(async ({ page, state, from }) => {
+      await written.promise;
+      states.set(page.line, state);
+      return { kind: "accepted", accepted: state.size - from.size, duplicates: 0 };
+    });
+    const outcomes = [0, 5, 9].map((after, at) => queue.take("b", site.page(after, [5, 9, 12][at]!)));
+    await settled();
+    expect(received.map(({ from, state }) => [from.size, state.size])).toEqual([
+      [0, 5],
+      [5, 9],
+      [9, 12],
+    ]);
+    written.resolve();
+    expect(await Promise.all(outcomes)).toMatchObject([{ accepted: 5 }, { accepted: 4 }, { accepted: 3 }]);
+  });
+
+  it("nothing is answered that rests on one which is not applied yet, and what was not written is answered so (trap 56a)", async () => {
+    const { queue, site, instead, received } = stage();
+    const written = Promise.withResolvers<PageReceived>();
+    instead(() => written.promise);
+    const answered: string[] = [];
+    const note = (name: string) => (): void => void answered.push(name);
+    const first = queue.take("b", site.page(0, 5));
+    const again = queue.take("c", site.page(0, 5));
+    const gap = queue.take("c", site.page(9, 12));
+    for (const [name, one] of Object.entries({ first, again, gap })) void one.then(note(name));
+    await settled();
+    expect(answered).toEqual([]);
+    written.reject(new TenureError("NOT_LEADER", "over"));
+    expect(await Promise.all([first, again, gap])).toMatchObject([
+      { error: "NOT_LEADER" },
+      { error: "BACKEND_UNAVAILABLE" },
+      { error: "BACKEND_UNAVAILABLE" },
+    ]);
+    // The next one is verified on what is applied.
+    instead(async () => ({ kind: "accepted", accepted: 5, duplicates: 0 }));
+    expect(await queue.take("b", site.page(0, 5))).toMatchObject({ accepted: 5 });
+    expect(received.map(({ from }) => from.size)).toEqual([0, 0]);
+  });
+
+  it("with more bytes than one append gathers wait until those before are applied", async () => {
+    const { queue, site, received, instead, states } = stage();
+    const long = "x".repeat(RECORD_GATHERED_BYTES_MAX / 2);
+    for (let at = 0; at < 6; at++) site.write({ payload: { long } });
+    await queue.take("b", site.page(0, 20));
+    const written = Promise.withResolvers<void>();
+    instead(async ({ page, state, from }) => {
+      await written.promise;
+      states.set(page.line, state);
+      return { kind: "accepted", accepted: state.size - from.size, duplicates: 0 };
+    });
+    const outcomes = [20, 22, 24].map((after) => queue.take("b", site.page(after, after + 2)));
+    await settled();
+    expect(received.map(({ from }) => from.size)).toEqual([0, 20]);
+    written.resolve();
+    expect(await Promise.all(outcomes)).toMatchObject([{ accepted: 2 }, { accepted: 2 }, { accepted: 2 }]);
+  });
+
   it("of a log that does not answer are refused in time, and one peer has so many here at most", async () => {
     const { queue, site, instead, clock, blame } = stage();
     const hold = Promise.withResolvers<PageReceived>();
@@ -153,6 +216,7 @@ it("a page of a later generation whose beginning is not known yet stops nothing,
       begin: async () => null,
     },
     blame: new Blame(),
+    said: async () => undefined,
     receive: async () => ({ kind: "duplicate", duplicates: 1 }),
     suspected: () => undefined,
   });

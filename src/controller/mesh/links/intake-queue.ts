@@ -1,10 +1,14 @@
 // How pages of other sites' lines come in, whoever delivers them: by the stream of a parent, by a child's request, or pulled.
 //
-//   waiting (its line's turn, in order of arrival) ──▶ verified in slices, on the line's applied state ──▶ received through the own log ──▶ applied
+//   waiting (its line's turn, in order of arrival) ──▶ verified in slices, on what the pages before it give ──▶ received through the own log ──▶ applied
 //                                                       └─▶ refused, and the deliverer is blamed
 //
 // Invariants:
-// - One page of a line is verified at a time, on the state that is applied when its turn comes; the next one waits until this one is applied.
+// - One page of a line is verified at a time, on the state that is applied, or that the pages before it give which are being written: a relay has many
+//   small pages, and an append for each of them would take a minute for what is written in a second. Where one of those is not written,
+//   the log refuses what rests on it (ReceiptsReign).
+// - Nothing is answered that rests on a page which is not applied yet (trap 56a).
+// - So many bytes of a line are being written at most as one record gathers: large pages are verified on applied state alone.
 // - Nothing is received that checkPage has not accepted, under the ring that is pinned for the line.
 // - A peer has PAGES_WAITING_PER_PEER_MAX pages here at most.
 // - A slice is over after a few milliseconds, and what else the site has to do comes first (giveWay).
@@ -13,6 +17,7 @@ import { assertNever } from "../../../core/kit/assert.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 import { PAGE_TAKEN_MS } from "../../../core/kit/timeouts.ts";
 import type { LineId, LineState, Page, Ring } from "../../../core/mesh/model.ts";
+import { RECORD_GATHERED_BYTES_MAX } from "../../../core/mesh/receipts/index.ts";
 import { checkNote, checkPage, pageProblem, type Verdict } from "../../../core/mesh/proof/index.ts";
 import { giveWay, within } from "../../../loops/time.ts";
 import type { Clock } from "../../../ports/clock.ts";
@@ -46,17 +51,34 @@ export interface IntakeOptions {
   readonly digest: Digest;
   readonly verify: VerifySignature;
   readonly lines: KnownLines;
-  /** Resolves when it is applied here. Rejects as a write to the log does. */
-  readonly receive: (page: VerifiedPage, events: Accepted["events"]) => Promise<PageReceived>;
+  /** Resolves when all that follows from these events for this site is written. Rejects as a write to the log does. */
+  readonly said: (line: LineId, events: Accepted["events"]) => Promise<void>;
+  /** Resolves when it is applied here. Rejects as a write to the log does. Those of one line are called in their order. */
+  readonly receive: (page: VerifiedPage) => Promise<PageReceived>;
   readonly blame: Blame;
   /** A page whose signature is valid, and whose bytes do not give the signed root after what is known here. */
   readonly suspected: (peer: string, page: Page, note: string) => void;
+}
+
+/** What is known when a page's turn is over. Never rejects. */
+interface Judged {
+  readonly outcome: Promise<PageOutcome>;
+}
+
+/** The pages of a line that are being written. */
+interface Ahead {
+  /** Of the line, when they are applied. */
+  readonly state: LineState;
+  readonly bytes: number;
+  /** False: the last of them was not written. */
+  readonly isApplied: Promise<boolean>;
 }
 
 export class IntakeQueue {
   readonly #options: IntakeOptions;
   /** The last of each line that has one here. */
   readonly #lines = new Map<LineId, Promise<unknown>>();
+  readonly #ahead = new Map<LineId, Ahead>();
   readonly #waiting = new Map<string, number>();
 
   constructor(options: IntakeOptions) {
@@ -78,7 +100,7 @@ export class IntakeQueue {
       return refused(page.line, "RATE_LIMITED");
     }
     this.#waiting.set(peer, waiting + 1);
-    const taken = this.#inTurn(page.line, () => this.#judge(peer, page));
+    const taken = this.#inTurn(page.line, () => this.#judge(peer, page)).then(({ outcome }) => outcome);
     void taken.finally(() => this.#release(peer));
     return within(clock, PAGE_TAKEN_MS, taken, refused(page.line, "BACKEND_UNAVAILABLE"));
   }
@@ -89,7 +111,7 @@ export class IntakeQueue {
     else this.#waiting.set(peer, left);
   }
 
-  #inTurn(line: LineId, work: () => Promise<PageOutcome>): Promise<PageOutcome> {
+  #inTurn(line: LineId, work: () => Promise<Judged>): Promise<Judged> {
     const before = this.#lines.get(line) ?? Promise.resolve();
     const run = before.then(work);
     this.#lines.set(line, run);
@@ -99,28 +121,34 @@ export class IntakeQueue {
     return run;
   }
 
-  async #judge(peer: string, page: Page): Promise<PageOutcome> {
+  async #judge(peer: string, page: Page): Promise<Judged> {
     const { lines, digest, verify, blame } = this.#options;
     const { line } = page;
-    if (lines.isOwn(line)) return { line, accepted: 0, duplicates: page.items.length };
-    if (!lines.isWanted(line)) return refused(line, "not_wanted");
-    if (lines.stateOf(line) === null) {
+    if (lines.isOwn(line)) return now({ line, accepted: 0, duplicates: page.items.length });
+    if (!lines.isWanted(line)) return now(refused(line, "not_wanted"));
+    const ahead = this.#ahead.get(line) ?? null;
+    const known = ahead?.state ?? lines.stateOf(line);
+    if (known === null) {
       const ring = lines.firstRingOf(line);
       if (ring === null) {
         blame.count(peer, "unknown-line");
-        return refused(line, "LINE_UNKNOWN");
+        return now(refused(line, "LINE_UNKNOWN"));
       }
       // Finding where it begins may read all of the line before it: not for whoever has no key of it.
       const signed = checkNote(page.checkpoint, ring, { digest, verify });
-      if (signed.kind !== "signed") return this.#refuse(peer, page, { kind: "bad", problem: signed.problem });
+      if (signed.kind !== "signed") return now(this.#refuse(peer, page, { kind: "bad", problem: signed.problem }));
     }
-    const state = lines.stateOf(line) ?? (await this.#begin(page));
+    const state = known ?? (await this.#begin(page));
     // Of the generation before it too little is here: that is fetched first.
-    if (state === null) return refused(line, "BACKEND_UNAVAILABLE");
+    if (state === null) return now(refused(line, "BACKEND_UNAVAILABLE"));
     const verdict = await this.#inSlices(
       checkPage({ state, page, digest, verify, isOthers: (author) => lines.isOthers(line, author) }),
     );
-    return verdict.kind === "accepted" ? this.#receive(page, state, verdict) : this.#refuse(peer, page, verdict);
+    if (verdict.kind === "accepted") return this.#receive(page, state, verdict, ahead?.bytes ?? 0);
+    const refusal = this.#refuse(peer, page, verdict);
+    if (ahead === null) return now(refusal);
+    const outcome = ahead.isApplied.then((isSo) => (isSo ? refusal : refused(line, "BACKEND_UNAVAILABLE")));
+    return { outcome };
   }
 
   async #begin({ line, after }: Page): Promise<LineState | null> {
@@ -164,11 +192,31 @@ export class IntakeQueue {
     }
   }
 
-  async #receive(page: Page, from: LineState, { state, events }: Accepted): Promise<PageOutcome> {
+  async #receive(page: Page, from: LineState, { state, events }: Accepted, bytesBefore: number): Promise<Judged> {
+    const { said, receive } = this.#options;
     const { line } = page;
     const timestamps = events.flatMap((one) => (one.kind === "event" ? [one.event.timestamp] : []));
     try {
-      const received = await this.#options.receive({ page, from, state, timestamps }, events);
+      await said(line, events);
+    } catch (error) {
+      return now(failed(line, error));
+    }
+    const outcome = this.#received(page, () => receive({ page, from, state, timestamps }));
+    const isApplied = outcome.then((one) => !("error" in one));
+    const ahead = { state, bytes: bytesBefore + lengthOf(page), isApplied };
+    this.#ahead.set(line, ahead);
+    const applied = isApplied.then(() => {
+      if (this.#ahead.get(line) === ahead) this.#ahead.delete(line);
+    });
+    if (ahead.bytes > RECORD_GATHERED_BYTES_MAX) await applied;
+    return { outcome };
+  }
+
+  /** Never rejects. */
+  async #received(page: Page, write: () => Promise<PageReceived>): Promise<PageOutcome> {
+    const { line } = page;
+    try {
+      const received = await write();
       switch (received.kind) {
         case "accepted":
           return { line, accepted: received.accepted, duplicates: received.duplicates };
@@ -182,10 +230,24 @@ export class IntakeQueue {
           return assertNever(received, "what became of a verified page");
       }
     } catch (error) {
-      if (!TenureError.is(error)) throw error;
-      return refused(line, error.code === "NOT_LEADER" ? "NOT_LEADER" : "BACKEND_UNAVAILABLE");
+      return failed(line, error);
     }
   }
+}
+
+function now(outcome: PageOutcome): Judged {
+  return { outcome: Promise.resolve(outcome) };
+}
+
+/** What a write to the log rejects with. */
+function failed(line: LineId, error: unknown): PageOutcome {
+  if (!TenureError.is(error)) throw error;
+  return refused(line, error.code === "NOT_LEADER" ? "NOT_LEADER" : "BACKEND_UNAVAILABLE");
+}
+
+/** Of its items, about as many as its bytes. */
+function lengthOf({ items }: Page): number {
+  return items.reduce((sum, item) => sum + (typeof item === "string" ? item : item.hash).length, 0);
 }
 
 function refused(line: LineId, error: PageError, sequence?: number): PageOutcome {

@@ -18,12 +18,16 @@ export interface LinkEnd {
   readonly url: string | null;
   /** The time that a request and its answer took; null: not measured yet, or not here. */
   readonly roundTripMs: number | null;
-  /** Resolves when it is known what came of it. At most one is under way. Rejects where the link broke. */
-  send(page: Page): Promise<SentOutcome>;
+  /** Consecutive pages of one line. Resolves when it is known what came of them. At most one `send` is under way. Rejects where the link broke. */
+  send(pages: readonly Page[]): Promise<SentOutcome>;
   /** Wishes arrive in their order. */
   ask(wish: Wish): void;
   /** Once: nothing is sent or received any more. */
   close(): void;
+}
+
+export function endOf({ after, items }: Page): number {
+  return after + items.length;
 }
 
 /** What a link reports. */

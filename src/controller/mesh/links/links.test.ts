@@ -32,7 +32,7 @@ function stage(
         return 3;
       },
       checkpoint: async () => "note",
-      page: async () => null,
+      pages: async () => [],
     },
     known: {
       isOwn: (line) => line.startsWith("home."),

@@ -3,7 +3,7 @@
 //
 // Invariants:
 // - What is sent is read from what is applied here; what comes in goes through the intake, whoever delivers it.
-// - A link holds one page, the wishes of its lines and nothing else.
+// - A link holds the pages of one send, which are no more than one page may be, the wishes of its lines, and nothing else.
 // - The spread is called in one turn at a time, and its effects are carried out in their order.
 
 import type { Random } from "../../../core/kit/random.ts";
@@ -18,7 +18,7 @@ import type { Blame } from "./blame.ts";
 import { dialForEver } from "./dialled-link.ts";
 import type { AskProof, HeadsJudge } from "./heads-judge.ts";
 import type { IntakeQueue, KnownLines } from "./intake-queue.ts";
-import type { LinkEnd, LinkHost, Wish } from "./link-end.ts";
+import { endOf, type LinkEnd, type LinkHost, type Wish } from "./link-end.ts";
 import { type LinkHeard, LinkViews } from "./link-views.ts";
 import type { Lag, LagLane } from "./lags.ts";
 import { Departure } from "./departure.ts";
@@ -32,7 +32,7 @@ export interface LinksOptions {
   readonly sites: Sites;
   readonly parents: readonly string[];
   readonly heartbeatMs: number;
-  readonly lines: Pick<LineSource, "lines" | "has" | "size" | "checkpoint" | "page">;
+  readonly lines: Pick<LineSource, "lines" | "has" | "size" | "checkpoint" | "pages">;
   readonly known: KnownLines;
   readonly intake: IntakeQueue;
   readonly judge: HeadsJudge;
@@ -301,9 +301,9 @@ export class Links implements LinkHost {
   /** Null: the link is down. */
   async #sent(end: LinkEnd, line: LineId, after: number): Promise<Awaited<ReturnType<LinkEnd["send"]>> | null> {
     try {
-      const page = await this.#options.lines.page(line, after);
-      if (page === null) return { kind: "refused" };
-      return await end.send(page).catch(() => null);
+      const pages = await this.#options.lines.pages(line, after);
+      if (pages.length === 0) return { kind: "refused" };
+      return await end.send(pages).catch(() => null);
     } catch (error) {
       // What retention has cut off, or what can't be read now.
       if (!TenureError.is(error)) throw error;
@@ -390,8 +390,4 @@ function spreadOutcomeOf(outcome: PageOutcome): "new" | "duplicate" | "gap" | "r
     default:
       return "refused";
   }
-}
-
-function endOf({ after, items }: Page): number {
-  return after + items.length;
 }

@@ -25,13 +25,17 @@ export class OwnHeads {
     this.#clock = clock;
   }
 
-  now(): Promise<readonly Head[]> {
+  async now(): Promise<readonly Head[]> {
     const nowMs = this.#clock.monotonicMs();
     // Links ask at different moments of one second; half of it is as good.
-    if (nowMs - this.#madeMs < SITE_HEADS_MS / 2) return this.#made;
-    this.#madeMs = nowMs;
-    this.#made = this.#make();
-    return this.#made;
+    if (nowMs - this.#madeMs >= SITE_HEADS_MS / 2) {
+      this.#madeMs = nowMs;
+      this.#made = this.#make();
+    }
+    const made = await this.#made;
+    // The own line may be held since: the first peer has registered, and is compared before it is shown anything.
+    const shown = new Set(this.#lines.lines());
+    return made.filter(({ line }) => shown.has(line));
   }
 
   forLink(): HeadsSent {

@@ -26,7 +26,7 @@ function stage() {
 it("greets, shows its heads, then sends wishes before a page; the page is sent when the next message is asked for", async () => {
   const { link } = stage();
   let outcome: unknown = null;
-  void link.send(page).then((sent) => (outcome = sent));
+  void link.send([page]).then((sent) => (outcome = sent));
   link.ask({ kind: "graft", graft: { line: "b.1", after: 3 } });
   link.ask({ kind: "prune", line: "c.1" });
   link.ask({ kind: "graft", graft: { line: "b.1", after: 5 } });
@@ -43,6 +43,24 @@ it("greets, shows its heads, then sends wishes before a page; the page is sent w
   void link.next();
   await settled();
   expect(outcome).toEqual({ kind: "taken", through: 6 });
+});
+
+it("several pages of one send go one after the other, with wishes between them, and are sent when the last one is", async () => {
+  const { link } = stage();
+  await link.next();
+  await link.next();
+  const following = { ...page, after: 6, items: ["x", "y"] };
+  let outcome: unknown = null;
+  void link.send([page, following]).then((sent) => (outcome = sent));
+  expect(await link.next()).toEqual({ page });
+  link.ask({ kind: "prune", line: "c.1" });
+  expect(await link.next()).toEqual({ prune: { line: "c.1" } });
+  expect(await link.next()).toEqual({ page: following });
+  await settled();
+  expect(outcome).toBeNull();
+  void link.next();
+  await settled();
+  expect(outcome).toEqual({ kind: "taken", through: 8 });
 });
 
 it("sends heads again after a second, and only those that changed", async () => {
@@ -62,12 +80,12 @@ it("says good-bye with the addresses of its site, once, and what was on its way 
   const { link } = stage();
   await link.next();
   await link.next();
-  const sent = link.send(page);
+  const sent = link.send([page]);
   sent.catch(() => undefined);
   expect(await link.next()).toEqual({ page });
   link.close();
   await expect(sent).rejects.toThrow("over");
   expect(await link.next()).toEqual({ bye: true, urls: ["http://n1:1", "http://n2:1"] });
   expect(await link.next()).toBeNull();
-  await expect(link.send(page)).rejects.toThrow("over");
+  await expect(link.send([page])).rejects.toThrow("over");
 });

@@ -1,5 +1,5 @@
 // A link that another site dialled: what it is sent on the stream. The stream's writer asks for the next message when the last one has found room
-// (`next`), so a reader that is slow costs one page and the wishes of its lines, and no queue.
+// (`next`), so a reader that is slow costs the pages of one send and the wishes of its lines, and no queue.
 //
 //   open: hello, heads, then wishes first, a page where one waits, heads each second ──close──▶ bye ──▶ over
 
@@ -9,7 +9,7 @@ import { SITE_HEADS_MS } from "../../../core/kit/timeouts.ts";
 import { Bell } from "../../../loops/bell.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { Introduction } from "../../../ports/mesh/sites.ts";
-import { type LinkEnd, type Wish, Wishes } from "./link-end.ts";
+import { endOf, type LinkEnd, type Wish, Wishes } from "./link-end.ts";
 import type { HeadsSent } from "./own-heads.ts";
 
 export interface ServedLinkOptions {
@@ -30,9 +30,12 @@ export class ServedLink implements LinkEnd {
   readonly #bell: Bell;
   #isGreeted = false;
   #headsAtMs = -Infinity;
-  #waiting: { readonly page: Page; readonly written: PromiseWithResolvers<SentOutcome> } | null = null;
-  /** On its way to the socket: it is written when the next message is asked for. */
-  #underWay: { readonly page: Page; readonly written: PromiseWithResolvers<SentOutcome> } | null = null;
+  /** `handedOut`: so many of its pages. What was handed out is written when the next message is asked for. */
+  #sending: {
+    readonly pages: readonly Page[];
+    readonly written: PromiseWithResolvers<SentOutcome>;
+    handedOut: number;
+  } | null = null;
   #state: "open" | "leaving" | "over" = "open";
 
   constructor(options: ServedLinkOptions) {
@@ -52,10 +55,10 @@ export class ServedLink implements LinkEnd {
     return this.#state !== "open";
   }
 
-  send(page: Page): Promise<SentOutcome> {
+  send(pages: readonly Page[]): Promise<SentOutcome> {
     const written = Promise.withResolvers<SentOutcome>();
     if (this.isOver) written.reject(new Error("the stream is over"));
-    else this.#waiting = { page, written };
+    else this.#sending = { pages, written, handedOut: 0 };
     this.#bell.ring();
     return written.promise;
   }
@@ -67,8 +70,8 @@ export class ServedLink implements LinkEnd {
 
   close(): void {
     if (this.#state === "open") this.#state = "leaving";
-    for (const sent of [this.#waiting, this.#underWay]) sent?.written.reject(new Error("the stream is over"));
-    this.#waiting = this.#underWay = null;
+    this.#sending?.written.reject(new Error("the stream is over"));
+    this.#sending = null;
     this.#bell.ring();
   }
 
@@ -85,9 +88,10 @@ export class ServedLink implements LinkEnd {
 
   /** What was handed out last is written: the stream delivers it, or breaks. */
   #settle(): void {
-    const sent = this.#underWay;
-    this.#underWay = null;
-    sent?.written.resolve({ kind: "taken", through: sent.page.after + sent.page.items.length });
+    const sent = this.#sending;
+    if (sent === null || sent.handedOut < sent.pages.length) return;
+    this.#sending = null;
+    sent.written.resolve({ kind: "taken", through: endOf(sent.pages.at(-1)!) });
   }
 
   #due(): object | null {
@@ -97,10 +101,10 @@ export class ServedLink implements LinkEnd {
     }
     const wish = this.#nextWish();
     if (wish !== undefined) return wish.kind === "graft" ? { graft: wish.graft } : { prune: { line: wish.line } };
-    if (this.#waiting === null || this.#headsAtMs === -Infinity) return null;
-    this.#underWay = this.#waiting;
-    this.#waiting = null;
-    return { page: this.#underWay.page };
+    const page = this.#sending?.pages[this.#sending.handedOut];
+    if (page === undefined || this.#headsAtMs === -Infinity) return null;
+    this.#sending!.handedOut++;
+    return { page };
   }
 
   #nextWish(): Wish | undefined {

@@ -172,6 +172,12 @@ export class OwnLine implements LineSource {
     return { line, after, items, checkpoint: note };
   }
 
+  /** The author cuts as much as a page may have: one is enough. */
+  async pages(line: LineId, after: number): Promise<readonly Page[]> {
+    const page = await this.page(line, after);
+    return page === null ? [] : [page];
+  }
+
   async consistency(line: LineId, from: number, to: number): Promise<ConsistencyProof> {
     this.#checkOpen();
     this.#checkWithin(line, to);

@@ -194,7 +194,8 @@ describe("one node", () => {
     const site = new Site(history());
     const node = site.start();
     await node.lead();
-    expect(node.gate.isCompared, "not for good").toBe(false);
+    await site.clock.advance(10 * GATE_ASK_MS);
+    expect(node.gate.isCompared, "not for good, however long it is alone").toBe(false);
     const before = history();
     before.grow(3);
     site.register("b");

@@ -254,9 +254,10 @@ export class SigningGate {
   }
 
   async #ask(): Promise<void> {
-    const { hasOthers, askOthers } = this.#options;
-    // Whoever was missing may be evicted. A node that does not lead may not know its peers yet.
-    const isDone = this.#door.current !== null && this.#standing().kind === "open";
+    const { registry, hasOthers, askOthers } = this.#options;
+    // Whoever was missing may be evicted. A node that does not lead may not know its peers yet; and where there are none, the first one is
+    // compared when it comes.
+    const isDone = this.#door.current !== null && registry.size > 0 && this.#standing().kind === "open";
     if (isDone) this.#open("no peer is left that was not compared");
     if (this.#gate.isOpen || !hasOthers()) return;
     if (await askOthers()) this.#open("another member has run since it was compared");

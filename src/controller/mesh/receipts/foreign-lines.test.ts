@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { bytesOfHash, hexOf } from "../../../core/events/index.ts";
 import { verifyConsistency } from "../../../core/events/merkle-proof.ts";
 import type { LineState } from "../../../core/mesh/model.ts";
-import { checkPage } from "../../../core/mesh/proof/index.ts";
+import { checkPage, PAGE_ITEMS_MAX } from "../../../core/mesh/proof/index.ts";
 import { encodePage, ReceiptsState, type SealedReceipt } from "../../../core/mesh/receipts/index.ts";
 import { decodePage } from "../../../core/mesh/receipts/page-bytes.ts";
 import { fakeVerify } from "../../../core/mesh/test-signatures.ts";
@@ -12,6 +12,7 @@ import { ringOf, TestSite } from "../../../core/mesh/test-site.ts";
 import { TURN_SLICE_MS } from "../../../core/kit/limits.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import { systemDigest as digest } from "../../../drivers/system/digest.ts";
+import { PAGES_SENT_MAX } from "../limits.ts";
 import { ForeignLines } from "./foreign-lines.ts";
 
 /** A receipt takes longer than a slice may; timers fire as soon as nothing else is done. */
@@ -113,6 +114,38 @@ describe.each([
     await expect(lines.page("x.1", 0)).rejects.toMatchObject({ code: "NOT_FOUND" });
     expect(await lines.checkpoint(b.line)).toBe(b.page(9, 10).checkpoint);
     expect(reads.length > 0).toBe(isCold);
+  });
+});
+
+describe.each([
+  ["from memory", false],
+  ["from the archive", true],
+])("pages that go together, %s", (_name, isCold) => {
+  it("are consecutive ones of one line, whatever came between them", async () => {
+    const { a, b, lines, receive, restored } = stage();
+    for (const [after, size] of CUTS) {
+      receive(a, after, size);
+      if (size <= 30) receive(b, after, size);
+    }
+    if (isCold) for (const tell of restored) tell();
+    const all = CUTS.map(([after, size]) => a.page(after, size));
+    expect(await lines.pages(a.line, 0)).toEqual(all);
+    expect(await lines.pages(a.line, 9)).toEqual(all.slice(2));
+    expect(await lines.pages(a.line, 31)).toEqual([]);
+  });
+
+  it("are as many as one request takes, and no more than one page may be", async () => {
+    const { a, b, lines, receive, restored } = stage();
+    for (let size = 1; size <= 30; size++) receive(a, size - 1, size);
+    b.writeMany(PAGE_ITEMS_MAX);
+    const cuts = [30, 30 + PAGE_ITEMS_MAX / 2, 30 + PAGE_ITEMS_MAX] as const;
+    cuts.forEach((size, at) => receive(b, cuts[at - 1] ?? 0, size));
+    if (isCold) for (const tell of restored) tell();
+    expect((await lines.pages(a.line, 0)).map(({ after }) => after)).toEqual(
+      Array.from({ length: PAGES_SENT_MAX }, (_, at) => at),
+    );
+    expect((await lines.pages(b.line, 0)).map(({ after }) => after)).toEqual([0, 30]);
+    expect((await lines.pages(b.line, 30)).map(({ after }) => after)).toEqual([30, 30 + PAGE_ITEMS_MAX / 2]);
   });
 });
 

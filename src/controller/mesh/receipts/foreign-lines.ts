@@ -9,6 +9,7 @@ import { eventHashOf } from "../../../core/events/event.ts";
 import { bytesOfHash, MerkleFrontier } from "../../../core/events/index.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 import type { LineId, LineState, Page } from "../../../core/mesh/model.ts";
+import { PAGE_BYTES_MAX, PAGE_ITEMS_MAX } from "../../../core/mesh/proof/index.ts";
 import {
   decodeReceipt,
   type HeldPage,
@@ -23,7 +24,7 @@ import type { ConsistencyProof, InclusionProof } from "../../../ports/events.ts"
 import type { LineSource } from "../../../ports/mesh/lines.ts";
 import { EventProofs } from "../../journal/event-proofs.ts";
 import { Slice } from "../../slice.ts";
-import { PROVEN_LINES_KEPT_MAX, RECEIPTS_READ_MAX, RECENT_BYTES_MAX } from "../limits.ts";
+import { PAGES_SENT_MAX, PROVEN_LINES_KEPT_MAX, RECEIPTS_READ_MAX, RECENT_BYTES_MAX } from "../limits.ts";
 
 export interface ForeignLinesOptions {
   readonly receipts: {
@@ -93,14 +94,36 @@ export class ForeignLines implements LineSource {
   }
 
   async page(line: LineId, after: number): Promise<Page | null> {
-    if (after >= this.#known(line).size) return null;
+    const [first] = await this.#gather(line, after, 1);
+    return first ?? null;
+  }
+
+  pages(line: LineId, after: number): Promise<readonly Page[]> {
+    return this.#gather(line, after, PAGES_SENT_MAX);
+  }
+
+  async #gather(line: LineId, after: number, max: number): Promise<readonly Page[]> {
+    if (after >= this.#known(line).size) return [];
     // Whoever does not know where a line begins that continues another is shown that.
     const from = Math.max(after, await this.#startOf(line));
-    const receipt = await this.#receiptOf(line, from + 1);
-    if (receipt === null) {
-      throw new TenureError("LOG_COMPACTED", `Event ${after + 1} of the line ${line} is not kept here any more.`);
+    const pages: Page[] = [];
+    let [next, items, bytes, others] = [from + 1, 0, 0, 0];
+    for await (const receipt of this.#receiptsFrom(line, next)) {
+      if (!isNewIn(receipt, line, next)) {
+        // Lines are mixed in the archive: what is found so far is enough.
+        if (++others > RECEIPTS_READ_MAX) break;
+        continue;
+      }
+      const { page } = receipt;
+      items += page.items.length;
+      bytes += bytesOf(page);
+      if (pages.length > 0 && (items > PAGE_ITEMS_MAX || bytes > PAGE_BYTES_MAX)) break;
+      pages.push(pageOf(page));
+      next = page.after + page.items.length + 1;
+      if (pages.length >= max || next > this.#known(line).size) break;
     }
-    return pageOf(receipt.page);
+    if (pages.length > 0) return pages;
+    throw new TenureError("LOG_COMPACTED", `Event ${after + 1} of the line ${line} is not kept here any more.`);
   }
 
   /** A line as it was at an earlier size. */
@@ -162,29 +185,40 @@ export class ForeignLines implements LineSource {
 
   /** The one whose page has this event as a new one; null: it is not kept. */
   async #receiptOf(line: LineId, sequence: number): Promise<Receipt | null> {
-    const recent = this.#recent.findLast(({ receipt }) => isNewIn(receipt, line, sequence));
-    if (recent !== undefined) return recent.receipt;
+    for await (const receipt of this.#receiptsFrom(line, sequence)) return receipt;
+    return null;
+  }
+
+  /** In the order of arrival, of all lines, from the one on whose page has this event as a new one; none: it is not kept. */
+  async *#receiptsFrom(line: LineId, sequence: number): AsyncGenerator<Receipt, void, void> {
+    const at = this.#recent.findLastIndex(({ receipt }) => isNewIn(receipt, line, sequence));
+    if (at !== -1) {
+      // Those of this moment.
+      for (const { receipt } of this.#recent.slice(at)) yield receipt;
+      return;
+    }
     const place = this.#places.get(line);
     const known = await this.#options.receiptOf?.(line, sequence);
     const from = known ?? (place !== undefined && place.sequence <= sequence ? place.receipt : null);
+    let isFound = false;
     for await (const receipt of this.#read(from ?? this.#firstKept)) {
-      if (!isNewIn(receipt, line, sequence)) continue;
-      this.#places.set(line, { sequence, receipt: receipt.sequence });
-      return receipt;
+      if (!isFound && !isNewIn(receipt, line, sequence)) continue;
+      if (!isFound) this.#places.set(line, { sequence, receipt: receipt.sequence });
+      isFound = true;
+      yield receipt;
     }
-    return null;
   }
 
   get #firstKept(): number {
     return this.#options.archive.manifest().start.sequence + 1;
   }
 
-  /** In slices: all of a long line may be read, and each of its events hashed. */
   /** All that is kept, in the order of arrival. */
   receipts(): AsyncGenerator<Receipt, void, void> {
     return this.#read(1);
   }
 
+  /** In slices: all of a long line may be read, and each of its events hashed. */
   async *#read(from: number): AsyncGenerator<Receipt, void, void> {
     const { archive, clock } = this.#options;
     let slice = new Slice(clock);
@@ -265,6 +299,10 @@ export class ForeignLines implements LineSource {
     const wanted = items.slice(Math.max(0, first - after - 1), Math.max(0, last - after));
     return wanted.map((item) => ({ eventHash: "hash" in item ? item.hash : eventHashOf(item.bytes, digest) }));
   }
+}
+
+function bytesOf({ items }: HeldPage): number {
+  return items.reduce((sum, item) => sum + ("hash" in item ? item.hash : item.bytes).length, 0);
 }
 
 function isNewIn({ page, first }: Receipt, line: LineId, sequence: number): boolean {
