@@ -58,6 +58,8 @@ export const TAR_NAME_BYTES_MAX = 100;
 
 /** Of one question of an audit: a page, or the first proof, which reads the whole history. */
 export const MESH_CALL_MS = 60_000;
+/** Pages of an audit that have come, or are asked for, before the one that is checked is done. */
+export const MESH_PAGES_AHEAD_MAX = 3;
 /** Events of `mesh log` in one answer, and how many are shown where nothing is asked for. */
 export const MESH_LOG_PAGE = 100;
 /** Of the newest: as many as one answer may have. */

@@ -1,9 +1,11 @@
-import { expect, test } from "vitest";
+import { setImmediate } from "node:timers/promises";
+import { describe, expect, test } from "vitest";
 import { OwnSiteStage } from "../../controller/mesh/own/test-own-site.ts";
 import type { OwnLine } from "../../controller/mesh/own/own-line.ts";
-import { ringHashOf } from "../../core/mesh/proof/index.ts";
+import { PAGE_ITEMS_MAX, ringHashOf } from "../../core/mesh/proof/index.ts";
 import { fakeVerify } from "../../core/mesh/test-signatures.ts";
 import { systemDigest as digest } from "../../drivers/system/digest.ts";
+import { MESH_PAGES_AHEAD_MAX } from "../limits.ts";
 import { audit, type AuditedSite, type Pin, type Proven } from "./audit.ts";
 
 const NOTHING: Pin = { ringHash: null, publicKey: null };
@@ -86,4 +88,84 @@ test("a head of another history, and one that was never sent, are found", async 
   const page: AuditedSite["page"] = (name, after) => (after >= 10 ? Promise.resolve(null) : own.page(name, after));
   other.grow(5);
   await expect(run({ ...site, page, head: () => forked.checkpoint(line) })).rejects.toMatchObject({ sequence: 22 });
+});
+
+describe("pages are asked for before they are needed:", () => {
+  const EVENTS = 10 * PAGE_ITEMS_MAX;
+  const stage = new OwnSiteStage(digest);
+  stage.ring("n1");
+  stage.grow(EVENTS - 1);
+  const own = stage.lineAt("n1");
+
+  /** `asked`: after which event each page was asked for, and how far the audit had come then. */
+  async function watched(page: AuditedSite["page"]) {
+    const asked: { after: number; through: number }[] = [];
+    let through = 0;
+    const site = siteOf(() => own, {
+      page: (line, after) => {
+        asked.push({ after, through });
+        return page(line, after);
+      },
+    });
+    const progress = (to: number): void => void (through = to);
+    const outcome = await audit({ site, digest, verify: fakeVerify(digest), progress }, NOTHING).catch(
+      (error: unknown) => error,
+    );
+    // Whatever was under way goes on.
+    for (let turn = 0; turn < 50; turn++) await setImmediate();
+    return { asked, through, outcome };
+  }
+
+  test("a few, and no more, so that memory does not grow with the history", async () => {
+    const { asked, outcome } = await watched((line, after) => own.page(line, after));
+    expect(outcome).toMatchObject({ lines: [{ through: EVENTS }] });
+    expect(asked.map(({ after }) => after)).toEqual(Array.from({ length: 11 }, (_, at) => at * PAGE_ITEMS_MAX));
+    const ahead = asked.map(({ after, through }) => (after - through) / PAGE_ITEMS_MAX);
+    expect(Math.max(...ahead)).toBe(MESH_PAGES_AHEAD_MAX);
+  });
+
+  test("what goes wrong with one is reported when all before it are proven", async () => {
+    const failed = new Error("the site is gone");
+    const { through, outcome } = await watched((line, after) =>
+      after === 4 * PAGE_ITEMS_MAX ? Promise.reject(failed) : own.page(line, after),
+    );
+    expect(outcome).toBe(failed);
+    expect(through).toBe(4 * PAGE_ITEMS_MAX);
+    const malformed = await watched((line, after) =>
+      after === 2 * PAGE_ITEMS_MAX ? Promise.resolve({}) : own.page(line, after),
+    );
+    expect(malformed.outcome).toMatchObject({ sequence: 2 * PAGE_ITEMS_MAX + 1 });
+    expect(malformed.through).toBe(2 * PAGE_ITEMS_MAX);
+  });
+
+  test("a lie in an earlier page is the one that is named, and nothing more is asked for", async () => {
+    const place = PAGE_ITEMS_MAX + 100;
+    const { asked, outcome } = await watched(async (line, after) => {
+      if (after === 2 * PAGE_ITEMS_MAX) throw new Error("the site is gone");
+      const page = (await own.page(line, after))!;
+      if (after !== PAGE_ITEMS_MAX) return page;
+      const text = page.items[place - after - 1];
+      if (typeof text !== "string") throw new Error("it has no text");
+      return { ...page, items: page.items.with(place - after - 1, text.replace('"payload":{', '"payload":{"x":1')) };
+    });
+    expect(outcome).toMatchObject({ sequence: place });
+    expect(asked).toHaveLength(3);
+    const early = await watched(async (line, after) => {
+      const page = (await own.page(line, after))!;
+      return after === 0 ? { ...page, checkpoint: page.checkpoint.replace(/.{4}\n$/, "AAA=\n") } : page;
+    });
+    expect(early.outcome).toMatchObject({ sequence: 1 });
+    expect(early.asked.length).toBeLessThanOrEqual(1 + MESH_PAGES_AHEAD_MAX);
+  });
+
+  test("an abort ends it", async () => {
+    const end = new AbortController();
+    const { asked, outcome } = await watched(async (line, after) => {
+      if (after === 3 * PAGE_ITEMS_MAX) end.abort(new Error("aborted"));
+      end.signal.throwIfAborted();
+      return own.page(line, after);
+    });
+    expect(outcome).toBe(end.signal.reason);
+    expect(asked).toHaveLength(4);
+  });
 });

@@ -8,8 +8,9 @@
 // - Nothing that the server says is believed: its rings count because the name of their line is their hash, its events because the ring in
 //   force has signed their tree. A ring whose hash was given must be the first one of one of the lines, or have signed the head of one.
 // - A next generation counts where a key of the last ring of the generation before signs it, or where its first ring was given.
-// - Memory: two pages, and the state of one line.
+// - Memory: the page that is checked, MESH_PAGES_AHEAD_MAX more, and the state of one line.
 
+import { setImmediate } from "node:timers/promises";
 import { assertNever } from "../../core/kit/assert.ts";
 import { bytesOfHash, decodeEvent, eventHashOf, verifyConsistency } from "../../core/events/index.ts";
 import type { Checkpoint, LineState, Page, Ring } from "../../core/mesh/model.ts";
@@ -29,6 +30,7 @@ import {
   rootOf,
   successorOf,
 } from "../../core/mesh/proof/index.ts";
+import { MESH_PAGES_AHEAD_MAX } from "../limits.ts";
 
 const HASH = /^[0-9a-f]{64}$/;
 
@@ -178,21 +180,45 @@ interface Proved extends Through {
   readonly signedBy: { readonly ring: Ring; readonly key: string };
 }
 
-/** All pages, from the state on; the next one is asked for while one is checked. */
+/** All pages, from the state on. */
 async function pull(options: Audit, { state: from, page: known }: Opened): Promise<Through> {
-  const { progress } = options;
+  const { progress, digest } = options;
   let [state, withheld, ringChanges] = [from, 0, 0];
-  let next = known === null ? pageOf(options, from.line, from.size) : Promise.resolve(known);
-  for (let page = await next; page !== null; page = await next) {
-    next = pageOf(options, page.line, page.after + page.items.length);
-    next.catch(() => undefined);
-    const accepted = checked(options, state, page);
-    if (ringHashOf(accepted.state.ring, options.digest) !== ringHashOf(state.ring, options.digest)) ringChanges++;
-    withheld += accepted.events.filter(({ kind }) => kind === "stub").length;
+  const first = known === null ? pageOf(options, from.line, from.size) : Promise.resolve(known);
+  for await (const page of inAdvance(options, first)) {
+    const accepted = await checked(options, state, page);
+    if (ringHashOf(accepted.state.ring, digest) !== ringHashOf(state.ring, digest)) ringChanges++;
+    withheld += accepted.events.length;
     state = accepted.state;
     progress(state.size);
   }
   return { state, withheld, ringChanges };
+}
+
+/**
+ * The pages from the first on. Each is asked for as soon as the one before has come, also while others are checked, so that the site and
+ * the audit work at the same time. What goes wrong with a page is thrown where that page is taken.
+ */
+async function* inAdvance(options: Audit, first: Promise<Page | null>): AsyncGenerator<Page> {
+  let isOver = false;
+  const following = (before: Promise<Page | null>): Promise<Page | null> => {
+    const next = before.then((page) =>
+      page === null || isOver ? null : pageOf(options, page.line, page.after + page.items.length),
+    );
+    next.catch(() => undefined);
+    return next;
+  };
+  const pages = [first];
+  try {
+    for (;;) {
+      while (pages.length <= MESH_PAGES_AHEAD_MAX) pages.push(following(pages.at(-1)!));
+      const page = await pages.shift()!;
+      if (page === null) return;
+      yield page;
+    }
+  } finally {
+    isOver = true;
+  }
 }
 
 async function pageOf({ site }: Audit, line: string, after: number): Promise<Page | null> {
@@ -203,11 +229,11 @@ async function pageOf({ site }: Audit, line: string, after: number): Promise<Pag
   throw new AuditFailed(line, after + 1, `the page that begins here: ${problem}`);
 }
 
-function checked(options: Audit, state: LineState, page: Page) {
+async function checked(options: Audit, state: LineState, page: Page) {
   const { digest, verify } = options;
-  const walk = checkPage({ state, page, digest, verify });
+  const walk = checkPage({ state, page, digest, verify, isOnlyJudged: true });
   let step = walk.next();
-  while (step.done !== true) step = walk.next();
+  for (; step.done !== true; step = walk.next()) await setImmediate();
   const verdict = step.value;
   const { line, size } = state;
   switch (verdict.kind) {

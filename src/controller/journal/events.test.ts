@@ -89,7 +89,7 @@ describe("reading events", () => {
     expect(stage.readCount).toBe(15);
     expect(fromHistory.through).toBe(20);
     const plain = (page: typeof fromMemory): unknown =>
-      page.events.map(({ sequence, eventHash }) => [sequence, eventHash]);
+      page.events.map(({ sequence, eventType, eventHash }) => [sequence, eventType, eventHash]);
     expect(plain(fromHistory)).toEqual(plain(fromMemory));
     expect((await stage.events.read(20, WANTED)).through).toBe(23);
   });
@@ -113,6 +113,17 @@ describe("reading events", () => {
       expect(await stage.events.read(10, WANTED)).toEqual({ events: [], through: 10, hash: null });
     },
   );
+
+  test("an event of the history that is no event is refused, and named", async () => {
+    const stage = new Stage();
+    stage.grow(3);
+    stage.restart();
+    stage.all[0] = { ...stage.all[0]!, bytes: stage.all[0]!.bytes.subarray(1) };
+    await expect(stage.events.read(0, WANTED)).rejects.toMatchObject({
+      code: "CHAIN_BROKEN",
+      message: expect.stringContaining("Event 1 can't be read"),
+    });
+  });
 
   test.each([0, 20])("trap 82: the hash of any event that can be resumed from (%i in memory)", async (inMemory) => {
     const stage = new Stage();

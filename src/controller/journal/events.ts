@@ -3,7 +3,7 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import { Shards } from "../../core/kit/shards.ts";
-import { decodeEvent, hexOf, MerkleFrontier, type StoredEvent } from "../../core/events/index.ts";
+import { decodeEvent, EventScanner, hexOf, MerkleFrontier, type StoredEvent } from "../../core/events/index.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type {
   ConsistencyProof,
@@ -53,6 +53,8 @@ export interface EventsServiceOptions {
   readonly history: EventHistory;
   readonly digest: Digest;
 }
+
+const scanner = new EventScanner();
 
 export class EventsService implements Events {
   readonly #options: EventsServiceOptions;
@@ -274,7 +276,9 @@ function isWanted({ eventType, entityType, entityId }: TailEvent, filter: Events
 
 function described(one: HistoricEvent): TailEvent {
   const { sequence, bytes, eventHash } = one;
-  const { eventType, entityType, entityId } = decoded(one);
+  // What is not canonical is read in full, or refused there.
+  const { eventType, entityId } = scanner.scan(bytes) === null ? scanner : decoded(one);
+  const entityType = eventType.slice(0, eventType.indexOf(":"));
   return { sequence, eventType, entityType, entityId, bytes, eventHash };
 }
 

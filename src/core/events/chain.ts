@@ -161,7 +161,7 @@ export function chainBroken(sequence: number, reason: string): TenureError {
   );
 }
 
-function withHash(event: StoredEvent, eventHash: string): ChainEvent {
+export function withHash(event: StoredEvent, eventHash: string): ChainEvent {
   return {
     entityId: event.entityId,
     entityType: event.entityType,

@@ -11,7 +11,7 @@ import {
 } from "../kit/limits.ts";
 import { isTimestamp } from "./event.ts";
 import { HASH_BYTES } from "./hex.ts";
-import { JsonError, JsonScanner } from "./json-scanner.ts";
+import { areEqual, asciiText, JsonError, JsonScanner } from "./json-scanner.ts";
 import { WORD_BYTES_MAX } from "./limits.ts";
 
 const HASH_DIGITS = 2 * HASH_BYTES;
@@ -41,6 +41,13 @@ export class EventScanner extends JsonScanner {
   timestamp = 0;
   /** Where the digits of `previousHash` start; -1 where it is null. */
   previousHashAt = -1;
+  /** Where these begin and end, without their quotes. */
+  #entityAt = 0;
+  #entityEnd = 0;
+  #typeAt = 0;
+  #typeEnd = 0;
+  #sourceAt = 0;
+  #sourceEnd = 0;
 
   constructor() {
     super(new Uint8Array(0), EVENT_DEPTH_MAX, "canonical");
@@ -58,10 +65,25 @@ export class EventScanner extends JsonScanner {
     }
   }
 
+  get eventType(): string {
+    return asciiText(this.bytes, this.#typeAt, this.#typeEnd);
+  }
+
+  get entityId(): string {
+    return this.textBetween(this.#entityAt, this.#entityEnd);
+  }
+
+  /** Whether `sourceControllerId` is spelt with exactly these bytes. */
+  hasSource(source: Uint8Array): boolean {
+    return areEqual(this.bytes, this.#sourceAt, this.#sourceEnd, source);
+  }
+
   #event(): void {
     if (this.bytes.length > ENTRY_BYTES_MAX) this.fail(`more than ${ENTRY_BYTES_MAX} bytes`, ENTRY_BYTES_MAX);
     this.#expect(ENTITY_ID, "entityId");
+    this.#entityAt = this.at + 1;
     this.#text(EVENT_ENTITY_BYTES_MAX);
+    this.#entityEnd = this.at - 1;
     this.#kinds();
     this.#expect(ID, "id");
     this.#text(EVENT_ID_BYTES_MAX);
@@ -77,7 +99,9 @@ export class EventScanner extends JsonScanner {
     if (this.previousHashAt < 0 !== (this.sequence === 1))
       this.fail("a previousHash that is null for another than sequence 1");
     this.#expect(SOURCE, "sourceControllerId");
+    this.#sourceAt = this.at + 1;
     this.#text(EVENT_SOURCE_BYTES_MAX);
+    this.#sourceEnd = this.at - 1;
     this.#expect(TIMESTAMP, "timestamp");
     const from = this.at;
     if (!isNumberAt(this.bytes[from])) this.fail("a timestamp that is not a number");
@@ -100,9 +124,11 @@ export class EventScanner extends JsonScanner {
     this.#word();
     const entity = this.bytes.subarray(from, this.at);
     this.#expect(EVENT_TYPE, "eventType");
+    this.#typeAt = this.at;
     this.#expect(entity, "the entity's type");
     if (this.bytes[this.at++] !== COLON) this.fail("the entity's type and a colon were expected", this.at - 1);
     this.#word();
+    this.#typeEnd = this.at;
     if (this.bytes[this.at++] !== QUOTE) this.fail("the end of eventType was expected", this.at - 1);
   }
 

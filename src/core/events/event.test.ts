@@ -151,6 +151,17 @@ describe("the scanner of stored events", () => {
     expect(scanner.previousHashAt).toBe(-1);
   });
 
+  test.each(["plain", 'é"\n', "😀"])("reads its names, also where they are not ASCII or have escapes: %j", (name) => {
+    const scanner = new EventScanner();
+    expect(scanner.scan(encodeEvent({ ...stored, entityId: name, sourceControllerId: name }))).toBeNull();
+    expect([scanner.eventType, scanner.entityId]).toEqual([stored.eventType, name]);
+    const encode = (text: string): Uint8Array => new TextEncoder().encode(text);
+    const spelt = encode(JSON.stringify(name).slice(1, -1));
+    expect(scanner.hasSource(spelt)).toBe(true);
+    expect(scanner.hasSource(spelt.subarray(1))).toBe(false);
+    expect(scanner.hasSource(encode(`${name}x`))).toBe(false);
+  });
+
   test("accepts exactly what is decoded and encoded again to the same bytes", () => {
     const scanner = new EventScanner();
     const good = encodeEvent({ ...stored, entityId: 'é"\n', timestamp: 1_790_000_000_000.12 });

@@ -11,6 +11,7 @@ export {
   type EventPayload,
   type StoredEvent,
 } from "./event.ts";
+export { EventScanner } from "./event-scanner.ts";
 export { bytesOfHash, hexOf } from "./hex.ts";
 export { type Hash, leafHash, MerkleFrontier } from "./merkle.ts";
 export {

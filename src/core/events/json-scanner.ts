@@ -276,7 +276,7 @@ export class JsonScanner {
     const keys = this.#keys;
     if (names === null && !this.escaped && keys.length - base < 2 * KEYS_COMPARED_MAX) {
       for (let i = base; i < keys.length; i += 2) {
-        if (areEqual(this.bytes, keys[i] as number, keys[i + 1] as number, start, end))
+        if (areEqual(this.bytes, keys[i] as number, keys[i + 1] as number, this.bytes, start, end))
           this.fail("a key that came before", from);
       }
       keys.push(start, end);
@@ -356,15 +356,22 @@ function hexDigit(code = 0): number {
   return letter >= 0x61 && letter <= 0x66 ? letter - 0x57 : -1;
 }
 
-function asciiText(bytes: Uint8Array, start: number, end: number): string {
+export function asciiText(bytes: Uint8Array, start: number, end: number): string {
   let text = "";
   for (let at = start; at < end; at++) text += String.fromCharCode(bytes[at] as number);
   return text;
 }
 
-function areEqual(bytes: Uint8Array, start: number, end: number, otherStart: number, otherEnd: number): boolean {
+export function areEqual(
+  bytes: Uint8Array,
+  start: number,
+  end: number,
+  other: Uint8Array,
+  otherStart = 0,
+  otherEnd = other.length,
+): boolean {
   if (end - start !== otherEnd - otherStart) return false;
-  for (let i = 0; i < end - start; i++) if (bytes[start + i] !== bytes[otherStart + i]) return false;
+  for (let i = 0; i < end - start; i++) if (bytes[start + i] !== other[otherStart + i]) return false;
   return true;
 }
 

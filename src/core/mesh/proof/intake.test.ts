@@ -4,15 +4,16 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { systemDigest as digest } from "../../../drivers/system/digest.ts";
-import { eventHashOf } from "../../events/event.ts";
+import { decodeEvent, eventHashOf } from "../../events/event.ts";
 import { bytesOfHash } from "../../events/hex.ts";
+import { parseJson } from "../../kit/parse-json.ts";
 import { rootOf as merkleRootOf } from "./test-root.ts";
 import type { LineState, Page, PageItem } from "../model.ts";
 import { ringOf, TestSite } from "../test-site.ts";
 import { checkPage, type Verdict } from "./intake.ts";
-import { SLICE_ITEMS } from "./limits.ts";
+import { PAGE_SCRATCH_BYTES, SLICE_ITEMS } from "./limits.ts";
 
-import { changed, exampleSite, readTo, signedPage, toolsOf, verdictOf } from "./test-pages.ts";
+import { changed, exampleSite, expectKind, readTo, signedPage, toolsOf, verdictOf } from "./test-pages.ts";
 
 const tools = toolsOf(digest);
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -67,13 +68,41 @@ describe("a page next to a dumb oracle", () => {
       if (entry.kind === "stub") expect(entry).toEqual({ kind: "stub", sequence: at + 1, hash: site.hash(at + 1) });
       else {
         expect(entry.text).toBe(site.text(at + 1));
-        expect(entry.event).toMatchObject({ sequence: at + 1, eventHash: eventHashOf(bytesOf(entry.text), digest) });
+        expect(decodeEvent(bytesOf(entry.text))).toMatchObject({ kind: "event", event: { sequence: at + 1 } });
+        const eventHash = eventHashOf(bytesOf(entry.text), digest);
+        expect(entry.event).toEqual({ ...(parseJson(entry.text) as object), eventHash });
       }
     }
     // The time of a stub is not known: that of the event before it counts on.
     const stub = verdict(site.start, site.page(0, 4));
     expect(stub).toMatchObject({ state: { hash: site.hash(4), timestamp: readTo(site, [3], tools).timestamp } });
   });
+});
+
+test("a page that is only judged gets the same verdict, and of its events the stubs alone", () => {
+  const site = exampleSite(digest);
+  site.register(site.ring);
+  const whole = expectKind(verdict(site.start, site.page(0, 13)), "accepted");
+  const judged = verdictOf(site.start, site.page(0, 13), { ...tools, isOnlyJudged: true });
+  expect(judged).toEqual({ ...whole, events: whole.events.filter(({ kind }) => kind === "stub") });
+  for (const [at, item] of site.page(0, 13).items.entries()) {
+    if (typeof item !== "string") continue;
+    const items = site.page(0, 13).items.with(at, item.replace('"payload":{', '"payload":{"0":0,"0":0'));
+    const page = signedPage(site, site.start, items);
+    const found = verdict(site.start, page);
+    expect(["bad", "suspected"]).toContain(found.kind);
+    expect(verdictOf(site.start, page, { ...tools, isOnlyJudged: true })).toEqual(found);
+  }
+});
+
+test("an author whose name has escapes, and a text that is longer than the buffer for bytes", () => {
+  const ring = { ...ringOf("site-a", ["n1"], digest), author: 'é"one' };
+  const site = new TestSite(ring, digest);
+  site.write();
+  site.write({ payload: { text: "é".repeat(PAGE_SCRATCH_BYTES) } });
+  site.write();
+  const got = verdict(site.start, site.page(0, 3));
+  expect(got).toMatchObject({ kind: "accepted", state: { size: 3, hash: site.hash(3) } });
 });
 
 describe("the work", () => {

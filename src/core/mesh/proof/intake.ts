@@ -9,18 +9,21 @@
 // - A valid signature over another root than the bytes give is *suspected*, whatever else is wrong with the items: either the
 //   deliverer changed them, or the site signed another history, and only a proof of consistency tells which (fork.ts).
 // - A change of the ring is in force after its page, which it ends. So no page has events of two rings, however a relay cuts.
+// - The scanner accepts only what `decodeEvent` would read (a property test compares them), so what it has accepted is not looked at twice.
+//   Whatever is not a plain event at its place is read in full, which also names what is wrong with it.
 // - What is known already is skipped. Only whether it is withheld counts, because the site signs that for the page as a whole.
 
-import { type ChainHead, checkLink } from "../../events/chain.ts";
+import { checkLink, withHash } from "../../events/chain.ts";
 import { EventScanner } from "../../events/event-scanner.ts";
-import { type ChainEvent, eventHashOf } from "../../events/event.ts";
-import { bytesOfHash, hexOf } from "../../events/hex.ts";
+import { type ChainEvent, eventDigestOf, type StoredEvent } from "../../events/event.ts";
+import { bytesOfHash, hexOf, standsAt } from "../../events/hex.ts";
 import type { MerkleFrontier } from "../../events/merkle.ts";
+import { parseJson } from "../../kit/parse-json.ts";
 import type { Checkpoint, LineState, Page, PageItem, Ring } from "../model.ts";
 import { SLICE_BYTES, SLICE_ITEMS } from "./limits.ts";
 import { frontierOf, rootOf } from "./line-state.ts";
 import { checkNote, type ProofTools, readNote } from "./note.ts";
-import { itemBytes, pageProblem } from "./page.ts";
+import { bytesUntilNext, itemBytes, pageProblem } from "./page.ts";
 import { haveSameKeys, ringOfRegistration } from "./ring.ts";
 import { recoveredProblem } from "./successor.ts";
 import { isWithheld, withheldHash } from "./withheld.ts";
@@ -58,6 +61,8 @@ export interface PageQuestion extends ProofTools {
   readonly page: Page;
   /** Authors of other sites. Before a line has stated its own, it may have earlier ones, but none of these. */
   readonly isOthers?: ((author: string) => boolean) | undefined;
+  /** Everything is checked all the same, but nobody reads the events: of what is accepted, `events` has the stubs alone. */
+  readonly isOnlyJudged?: boolean | undefined;
 }
 
 const textEncoder = new TextEncoder();
@@ -131,8 +136,11 @@ class Walk {
   readonly #question: PageQuestion;
   readonly #tree: MerkleFrontier;
   readonly #end: number;
+  readonly #author: Uint8Array;
   #sequence: number;
-  #head: ChainHead;
+  /** Of the last event: its raw hash, and its time. */
+  #hash: Uint8Array | null;
+  #timestamp: number;
   #ring: Ring;
   #isStated: boolean;
 
@@ -141,8 +149,10 @@ class Walk {
     this.#question = question;
     this.#tree = frontierOf(state, digest);
     this.#end = page.after + page.items.length;
+    this.#author = textEncoder.encode(state.ring.author);
     this.#sequence = page.after;
-    this.#head = { sequence: state.size, hash: state.hash, timestamp: state.timestamp };
+    this.#hash = state.hash === null ? null : bytesOfHash(state.hash);
+    this.#timestamp = state.timestamp;
     this.#ring = state.ring;
     this.#isStated = state.isStated;
   }
@@ -151,8 +161,8 @@ class Walk {
     const sequence = ++this.#sequence;
     if (typeof item !== "string") this.withheld.push(sequence);
     if (sequence <= this.#question.state.size) return;
-    const hash = typeof item === "string" ? this.#text(sequence, item) : this.#stub(sequence, item.hash);
-    this.#tree.append(bytesOfHash(hash));
+    this.#hash = typeof item === "string" ? this.#text(sequence, item) : this.#stub(sequence, item.hash);
+    this.#tree.append(this.#hash);
   }
 
   root(): string {
@@ -161,41 +171,64 @@ class Walk {
 
   state(): LineState {
     const { state, page } = this.#question;
-    const { sequence, hash, timestamp } = this.#head;
     const frontier = this.#tree.encode().slice();
     return {
       line: state.line,
       ring: this.#ring,
       isStated: this.#isStated,
-      size: sequence,
-      hash,
-      timestamp,
+      size: this.#sequence,
+      hash: this.#hash === null ? null : hexOf(this.#hash),
+      timestamp: this.#timestamp,
       frontier,
       checkpoint: page.checkpoint,
     };
   }
 
-  #stub(sequence: number, hash: string): string {
-    this.#head = { sequence, hash, timestamp: this.#head.timestamp };
+  #stub(sequence: number, hash: string): Uint8Array {
     this.events.push({ kind: "stub", sequence, hash });
+    return bytesOfHash(hash);
+  }
+
+  #text(sequence: number, text: string): Uint8Array {
+    const { digest } = this.#question;
+    const bytes = bytesUntilNext(text);
+    const hash = eventDigestOf(bytes, digest);
+    if (this.problem !== null) return hash;
+    const problem = scanner.scan(bytes);
+    if (problem === null && this.#isPlain(sequence, bytes)) {
+      this.#timestamp = scanner.timestamp;
+      this.#keep(text, () => withHash(parseJson(text) as StoredEvent, hexOf(hash)));
+    } else this.#readWhole(sequence, text, bytes, problem);
     return hash;
   }
 
-  #text(sequence: number, text: string): string {
-    const { digest } = this.#question;
-    const bytes = textEncoder.encode(text);
-    if (this.problem !== null) return eventHashOf(bytes, digest);
-    const link = checkLink(this.#head, bytes, digest);
-    if (link.kind === "broken") {
-      this.#wrong(sequence, link.reason);
-      return eventHashOf(bytes, digest);
-    }
+  /** Of what was just scanned: it continues the chain in its place, and says nothing about the line itself. */
+  #isPlain(sequence: number, bytes: Uint8Array): boolean {
+    const { previousHashAt, eventType } = scanner;
+    return (
+      scanner.sequence === sequence &&
+      scanner.timestamp > this.#timestamp &&
+      (this.#hash === null ? previousHashAt < 0 : previousHashAt >= 0 && standsAt(this.#hash, bytes, previousHashAt)) &&
+      !isWithheld(eventType) &&
+      !eventType.startsWith("controller:") &&
+      scanner.hasSource(this.#author) &&
+      (this.#isStated || this.#ring.generation === 1)
+    );
+  }
+
+  #readWhole(sequence: number, text: string, bytes: Uint8Array, scanned: string | null): void {
+    const hash = this.#hash === null ? null : hexOf(this.#hash);
+    const link = checkLink({ sequence: sequence - 1, hash, timestamp: this.#timestamp }, bytes, this.#question.digest);
+    if (link.kind === "broken") return this.#wrong(sequence, link.reason);
     const { event } = link;
-    const problem = scanner.scan(bytes) ?? this.#problemOf(event);
+    const problem = scanned ?? this.#problemOf(event);
     if (problem !== null) this.#wrong(sequence, problem);
-    this.#head = link.head;
-    this.events.push({ kind: "event", event, text });
-    return event.eventHash;
+    this.#timestamp = event.timestamp;
+    this.#keep(text, () => event);
+  }
+
+  #keep(text: string, eventOf: () => ChainEvent): void {
+    if (this.#question.isOnlyJudged !== true) this.events.push({ kind: "event", event: eventOf(), text });
   }
 
   #problemOf(event: ChainEvent): string | null {

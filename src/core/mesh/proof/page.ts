@@ -37,6 +37,12 @@ export function itemBytes(item: PageItem): number {
   return typeof item === "string" ? utf8Bytes(item) : HASH_DIGITS;
 }
 
+/** The bytes of a well-formed text, until the next call. */
+export function bytesUntilNext(text: string): Uint8Array {
+  if (text.length * UTF8_BYTES_PER_UNIT_MAX > scratch.length) return textEncoder.encode(text);
+  return scratch.subarray(0, textEncoder.encodeInto(text, scratch).written);
+}
+
 function boundsProblem(items: Page["items"]): string | null {
   const bytesMax = items.length === 1 ? PAGE_ITEM_BYTES_MAX : PAGE_BYTES_MAX;
   let bytes = 0;
