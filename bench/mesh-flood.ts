@@ -54,7 +54,7 @@ async function jobsPerS(tree: MeshTree): Promise<number> {
   return (jobs * 1_000) / (performance.now() - fromMs);
 }
 
-/** In a thread of its own: it must not take the time of whoever submits. Whatever the site answers, it sends the next. */
+/** In a thread of its own: it must not take the time of whoever submits. Whatever the site answers, or where it closes the connection, it sends the next. */
 const PROGRAM = `
 const { Agent, request } = require("node:http");
 const { parentPort, workerData } = require("node:worker_threads");
@@ -66,8 +66,10 @@ parentPort.once("message", () => { isOver = true; parentPort.postMessage(sent); 
 const next = () => {
   if (isOver) return;
   const headers = { "content-type": "application/json", "x-api-key": key };
-  const one = request(url, { method: "POST", agent, headers }, (answer) => { sent++; answer.resume().on("end", next).on("error", next); });
-  one.on("error", () => setTimeout(next, 10));
+  let isDone = false;
+  const goOn = (ms) => { if (isDone) return; isDone = true; if (ms === undefined) next(); else setTimeout(next, ms); };
+  const one = request(url, { method: "POST", agent, headers }, (answer) => { sent++; answer.resume().on("end", () => goOn()).on("error", () => goOn()); });
+  one.on("error", () => goOn(10));
   one.end(body);
 };
 for (let at = 0; at < connections; at++) next();

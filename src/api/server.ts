@@ -10,7 +10,6 @@ import {
   type CertificatePeer,
   JOB_ROUTES,
   type ListenAddress,
-  LINKS_ROUTES,
   REGISTRY_ROUTES,
   type Role,
   showAddress,
@@ -30,6 +29,7 @@ import type { Handlers, JobsParts, Service } from "./handlers/handler.ts";
 import type { MeshLines } from "../ports/mesh/lines.ts";
 import type { HttpStats } from "../ports/server-stats.ts";
 import { HttpCounters } from "./http-stats.ts";
+import { HELD_PER_CALLER_MAX } from "./limits.ts";
 import { jobHandlers } from "./handlers/jobs.ts";
 import { jobMutations } from "./handlers/job-mutations.ts";
 import { KeyRounds } from "./traffic/key-rounds.ts";
@@ -38,13 +38,14 @@ import { LongPolls } from "./traffic/long-polls.ts";
 import { API_LIMITS, type ApiLimits, type ApiOptions, type ApiTls } from "./options.ts";
 import { passageOf, type Registered, registeredOf } from "./traffic/passage.ts";
 import { meshLinesHandlers } from "./handlers/mesh-lines.ts";
-import { meshLinksHandlers, refuseSite } from "./handlers/mesh-links.ts";
+import { meshLinksHandlers, refuseEvicted } from "./handlers/mesh-links.ts";
 import { meshOperatorHandlers } from "./handlers/mesh-operator.ts";
 import { registryHandlers } from "./handlers/mesh-registry.ts";
 import { probeHandlers } from "./handlers/probes.ts";
 import { Refusal } from "./refusal.ts";
 import { scopeHandlers } from "./handlers/scopes.ts";
 import { Shares } from "./traffic/shares.ts";
+import { SiteDoor } from "./traffic/site-door.ts";
 import { steeringHandlers } from "./handlers/steering.ts";
 import { StreamPlaces } from "./streams/stream-places.ts";
 import { Traffic } from "./traffic/traffic.ts";
@@ -124,6 +125,7 @@ class ApiServer implements Api {
       requests: this.#limits.requestsPerCaller,
       streams: this.#limits.streamsPerCaller,
       bytes: this.#limits.answerBytesPerCaller,
+      held: HELD_PER_CALLER_MAX,
     });
     this.#connections = new Connections(this.#limits, options.clock, this.#counters, this.#shares);
     this.#traffic = new Traffic(options, this.#limits, {
@@ -151,12 +153,19 @@ class ApiServer implements Api {
     });
     await this.#traffic.install(app);
     const { jobs, ...options } = this.#options;
+    const sites = new SiteDoor({
+      links: options.links,
+      polls: this.#polls,
+      shares: this.#shares,
+      nodeId: options.nodeId,
+    });
+    // Whether it is let in or not: a refusal costs as much.
+    app.addHook("onRequest", (request, reply) => sites.arrive(request, reply));
     // After the caller is let in.
     app.addHook("preParsing", async (request, _reply, payload) => {
       const passage = passageOf(request);
-      const name = registeredOf(request)?.name;
       // Whether it may register again is the registry's to say.
-      if (passage !== null && name !== REGISTER) refuseSite(options.links, passage.caller, name === BROADCAST);
+      if (passage !== null && registeredOf(request)?.name !== REGISTER) refuseEvicted(options.links, passage.caller);
       return payload;
     });
     const service: Service = {
@@ -246,7 +255,6 @@ class ApiServer implements Api {
   }
 }
 
-const BROADCAST = `POST ${LINKS_ROUTES.broadcast.path}`;
 const REGISTER = `POST ${REGISTRY_ROUTES.registerController.path}`;
 const SITE_ROUTES = { ...JOB_ROUTES, ...REGISTRY_ROUTES };
 type JobHandlers = Pick<Handlers, keyof typeof SITE_ROUTES>;

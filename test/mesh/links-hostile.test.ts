@@ -233,8 +233,11 @@ it("more than a site may send is refused with the time after which it fits, and 
   expect(Number(refused[0]!.headers["retry-after"])).toBeGreaterThan(0);
   expect((await blamed("evil"))["flood"]).toBeGreaterThan(0);
   const huge = { controller: "honest", pages: [{ line: "x".repeat(3 * 1024 * 1024) }] };
-  const oversized = await honest.call("/api/events/broadcast", huge);
-  expect(oversized.status).toBe(413);
+  const before = (await blamed("honest"))["malformed"] ?? 0;
+  // The connection is closed before all of it was sent: whoever still writes may not see the answer.
+  const oversized = await honest.call("/api/events/broadcast", huge).catch(({ code }: NodeJS.ErrnoException) => code);
+  expect([413, "EPIPE", "ECONNRESET"]).toContain(typeof oversized === "object" ? oversized.status : oversized);
+  await waitFor("it to be blamed", async () => (await blamed("honest"))["malformed"] === before + 1);
 });
 
 it("heads that are no notes, or not signed, are blamed on whoever shows them", async () => {

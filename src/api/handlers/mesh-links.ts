@@ -2,7 +2,6 @@
 // refused as a whole where that page is.
 
 import type { LINKS_ROUTES } from "../../contract/index.ts";
-import { DELIVERY_BYTES_MAX } from "../../contract/mesh/limits.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { MeshLinks, OpenAnswer, ReceivedDelivery, ServedStream } from "../../ports/mesh/links.ts";
 import type { PageOutcome } from "../../ports/mesh/sites.ts";
@@ -22,12 +21,12 @@ export function meshLinksHandlers(service: Service, links: MeshLinks | undefined
   };
 }
 
-function stream(links: MeshLinks, { body, caller, header, takeStream }: Call<"meshStream">): StreamAnswer {
+function stream(links: MeshLinks, { body, caller, takeStream }: Call<"meshStream">): StreamAnswer {
   requireSite(caller, body.controller);
   const release = takeStream();
   let opened: OpenAnswer;
   try {
-    opened = links.open(body.controller, body.heads, bytesOf(header));
+    opened = links.open(body.controller, body.heads);
     if (opened.kind === "limited") throw limited(body.controller, opened.retryAfterMs);
   } catch (error) {
     release();
@@ -46,13 +45,7 @@ function stream(links: MeshLinks, { body, caller, header, takeStream }: Call<"me
   };
 }
 
-/** Of the request. One that does not say its length counts as the longest. */
-function bytesOf(header: Call<"broadcast">["header"]): number {
-  const length = header("content-length");
-  return length === undefined ? DELIVERY_BYTES_MAX : Number(length);
-}
-
-function limited(controller: string, retryAfterMs: number): Refusal {
+export function limited(controller: string, retryAfterMs: number): Refusal {
   const retryAfterS = Math.ceil(retryAfterMs / 1_000);
   const text = `${controller} sends more than a site may. Nothing was taken; send it again in ${retryAfterS} s.`;
   return new Refusal("RATE_LIMITED", text, {}, retryAfterS);
@@ -72,11 +65,11 @@ async function write(served: ServedStream, out: Outlet): Promise<void> {
   }
 }
 
-async function broadcast(links: MeshLinks, { body, caller, header }: Call<"broadcast">): Promise<Answer> {
+async function broadcast(links: MeshLinks, { body, caller }: Call<"broadcast">): Promise<Answer> {
   if (!("controller" in body)) return hinted(links, body);
   requireSite(caller, body.controller);
   const delivery: ReceivedDelivery = body;
-  const answer = await links.deliver(delivery, bytesOf(header));
+  const answer = await links.deliver(delivery);
   if (answer.kind === "limited") throw limited(body.controller, answer.retryAfterMs);
   const [only, ...others] = answer.body.pages;
   const hasMore = [body.heads, body.graft, body.prune].some((part) => part !== undefined);
@@ -84,13 +77,12 @@ async function broadcast(links: MeshLinks, { body, caller, header }: Call<"broad
   return { body: answer.body };
 }
 
-/** Before the body is read: whoever floods must not cost the reading of it. Throws PERMISSION_DENIED, RATE_LIMITED. */
-export function refuseSite(links: MeshLinks | undefined, caller: Caller, isDelivery: boolean): void {
+/** Throws PERMISSION_DENIED. */
+export function refuseEvicted(links: MeshLinks | undefined, caller: Caller): void {
   const site = siteOf(caller);
-  if (site === null || links === undefined) return;
-  if (links.isEvicted(site)) throw new Refusal("PERMISSION_DENIED", `${site} was evicted.`);
-  const owedMs = isDelivery ? links.owedMs(site) : 0;
-  if (owedMs > 0) throw limited(site, owedMs);
+  if (site !== null && links?.isEvicted(site) === true) {
+    throw new Refusal("PERMISSION_DENIED", `${site} was evicted.`);
+  }
 }
 
 /** Of a request that has one page and nothing else. */

@@ -1,16 +1,17 @@
-// What each caller takes of a node at this moment: connections, requests, streams, bytes of answers that wait to be read. One
+// What each caller takes of a node at this moment: connections, requests, streams, bytes of answers that wait to be read, requests that are held. One
 // caller never gets all of what there is, so that the others are served whatever it does. Callers are told apart by key or
 // certificate; those that nobody knows, by address. Invariant: whoever takes gives back once, and an idle caller costs nothing.
 
 import { Refusal } from "../refusal.ts";
 
-type Kind = "connections" | "requests" | "streams" | "bytes";
+type Kind = "connections" | "requests" | "streams" | "bytes" | "held";
 
 const SHOWN: Readonly<Record<Kind, string>> = {
   connections: "connections are open",
   requests: "requests are being answered",
   streams: "streams of events and logs are open",
   bytes: "bytes of answers wait to be read",
+  held: "requests that came too early are held",
 };
 
 export class Shares {
@@ -27,9 +28,13 @@ export class Shares {
     this.add(caller, kind, 1);
   }
 
+  isFull(caller: string, kind: Kind): boolean {
+    return (this.#taken.get(caller)?.[kind] ?? 0) >= this.#maxima[kind];
+  }
+
   check(caller: string, kind: Kind): void {
+    if (!this.isFull(caller, kind)) return;
     const max = this.#maxima[kind];
-    if ((this.#taken.get(caller)?.[kind] ?? 0) < max) return;
     throw new Refusal(
       "OVERLOADED",
       `${max} ${SHOWN[kind]} here for ${caller}, which is the share of one caller. Wait for some of them to end, or ask another node.`,
@@ -38,9 +43,9 @@ export class Shares {
 
   /** `count` is negative for what is given back. */
   add(caller: string, kind: Kind, count: number): void {
-    const taken = this.#taken.get(caller) ?? { connections: 0, requests: 0, streams: 0, bytes: 0 };
+    const taken = this.#taken.get(caller) ?? { connections: 0, requests: 0, streams: 0, bytes: 0, held: 0 };
     taken[kind] += count;
-    if (taken.connections + taken.requests + taken.streams + taken.bytes === 0) this.#taken.delete(caller);
+    if (Object.values(taken).every((one) => one === 0)) this.#taken.delete(caller);
     else this.#taken.set(caller, taken);
   }
 }

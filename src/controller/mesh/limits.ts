@@ -21,9 +21,16 @@ export const INTRODUCED_LINES_MAX = 12;
 export const EARLIER_LINES_MAX = 1_024;
 /** Of the addresses that a site shows of itself. */
 export const OWN_URLS_MAX = 32;
-/** What one peer may send in a second. */
+/** What one peer may send in a second. Its requests of any kind: the smallest costs some 0.1 ms. */
 export const PEER_EVENTS_PER_S_MAX = 5_000;
 export const PEER_BYTES_PER_S_MAX = 8 * 1024 * 1024;
+export const PEER_REQUESTS_PER_S_MAX = 300;
+/** Requests that come before the time of Retry-After is over and are refused like the first one: a site may have several links, and each sends one request. */
+export const EARLY_FORGIVEN_MAX = 8;
+/** So much of that time nobody has to wait for: clocks and timers differ. */
+export const EARLY_FORGIVEN_MS = 50;
+/** An event of a page that is refused for its bytes, and a byte of what is no request, count as so many: it was hashed or parsed, and brings nothing. */
+export const REFUSED_COST = 4;
 /** A stream that is opened counts as so many events: ten in a second, for a peer that sends nothing else. */
 export const STREAM_OPENED_EVENTS = 500;
 /** Evidence of forks of lines whose ring is not known here yet: of all sites, of one, and the length of each as JSON. */

@@ -21,6 +21,7 @@ import type { Request } from "../../ports/jobs.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { MeshLines, OwnLineStatus } from "../../ports/mesh/lines.ts";
 import type {
+  Arrival,
   DeliveryAnswer,
   DepartureView,
   HintAnswer,
@@ -30,7 +31,7 @@ import type {
   ReceivedDelivery,
 } from "../../ports/mesh/links.ts";
 import type { Signer, VerifySignature } from "../../ports/signatures.ts";
-import type { Introduction, Sites } from "../../ports/mesh/sites.ts";
+import type { Introduction, PageOutcome, Sites } from "../../ports/mesh/sites.ts";
 import type { JournalService } from "../journal/service.ts";
 import type { SiteJournal } from "../journal/site-journal.ts";
 import type { Door } from "../leadership/reign.ts";
@@ -39,7 +40,7 @@ import { Blame } from "./links/blame.ts";
 import { HeadsJudge } from "./links/heads-judge.ts";
 import { IntakeQueue, type KnownLines } from "./links/intake-queue.ts";
 import { Links } from "./links/links.ts";
-import { INTRODUCED_LINES_MAX, PEERS_BLAMED_MAX, STREAM_OPENED_EVENTS } from "./limits.ts";
+import { INTRODUCED_LINES_MAX, PEERS_BLAMED_MAX, REFUSED_COST, STREAM_OPENED_EVENTS } from "./limits.ts";
 import { PeerQuota } from "./links/quota.ts";
 import type { PageReceived, VerifiedPage } from "./receipts/receipts-reign.ts";
 import { WordOfOthers } from "./links/word-of-others.ts";
@@ -145,7 +146,18 @@ export class MeshService implements MeshLinks {
     this.#options.sites.close();
   }
 
-  open(controller: string, heads: readonly string[], bytes: number): OpenAnswer {
+  arrives(controller: string, bytes: number, isDelivery: boolean): Arrival {
+    const arrival = this.#quotaOf(controller).arrives(bytes, isDelivery);
+    if (arrival.kind !== "let-in") this.#blame.count(controller, "flood");
+    return arrival;
+  }
+
+  wasted(controller: string, bytes: number): void {
+    this.#quotaOf(controller).fine({ bytes: (REFUSED_COST - 1) * bytes });
+    this.#blame.count(controller, "malformed");
+  }
+
+  open(controller: string, heads: readonly string[]): OpenAnswer {
     const links = this.#door.serving();
     this.#checkPart();
     const site = this.#options.fold.controllers.registry.site(controller);
@@ -153,8 +165,8 @@ export class MeshService implements MeshLinks {
       throw new TenureError("PERMISSION_DENIED", `${controller} is not registered here, or has left. Register first.`);
     }
     // A stream costs a signature and ends the one before it.
-    const retryAfterMs = this.#charge(controller, STREAM_OPENED_EVENTS + heads.length, bytes);
-    if (retryAfterMs > 0) return { kind: "limited", retryAfterMs };
+    const retryAfterMs = this.#quotaFor(controller).take(STREAM_OPENED_EVENTS + heads.length);
+    if (retryAfterMs > 0) return this.#limited(controller, retryAfterMs);
     const link = links.open(controller, heads);
     const close = (): void => {
       link.close();
@@ -163,30 +175,27 @@ export class MeshService implements MeshLinks {
     return { kind: "open", stream: { next: () => link.next(), close } };
   }
 
-  async deliver(delivery: ReceivedDelivery, bytes: number): Promise<DeliveryAnswer> {
+  async deliver(delivery: ReceivedDelivery): Promise<DeliveryAnswer> {
     const links = this.#door.serving();
     this.#checkPart();
     const { controller, pages = [], heads = [] } = delivery;
+    const quota = this.#quotaFor(controller);
     // A head costs a signature, as a page does.
-    const retryAfterMs = this.#charge(controller, pages.reduce(countItems, heads.length), bytes);
-    if (retryAfterMs > 0) return { kind: "limited", retryAfterMs };
-    return { kind: "delivered", body: await links.deliver(delivery) };
+    const retryAfterMs = quota.deliver(pages.reduce(countItems, heads.length));
+    if (retryAfterMs > 0) return this.#limited(controller, retryAfterMs);
+    const body = await links.deliver(delivery);
+    const refused = pages.filter((_, at) => isRefusedForBytes(body.pages[at]));
+    quota.fine({ events: (REFUSED_COST - 1) * refused.reduce<number>(countItems, 0) });
+    return { kind: "delivered", body };
   }
 
-  /** 0: the site may send this. Otherwise it may after so long. Throws PERMISSION_DENIED. */
-  #charge(controller: string, events: number, bytes: number): number {
-    if (this.isEvicted(controller)) throw new TenureError("PERMISSION_DENIED", `${controller} was evicted.`);
-    const retryAfterMs = this.#quotaOf(controller).take(events, bytes);
-    if (retryAfterMs > 0) this.#blame.count(controller, "flood");
-    return retryAfterMs;
+  #limited(controller: string, retryAfterMs: number) {
+    this.#blame.count(controller, "flood");
+    return { kind: "limited", retryAfterMs } as const;
   }
 
   isEvicted(controller: string): boolean {
     return this.#options.fold.controllers.registry.site(controller)?.isEvicted ?? false;
-  }
-
-  owedMs(controller: string): number {
-    return this.#quotas.get(controller)?.owedMs ?? 0;
   }
 
   hint(event: Readonly<Record<string, unknown>>): HintAnswer {
@@ -342,6 +351,12 @@ export class MeshService implements MeshLinks {
     if (lines.lines().includes(line)) this.#links?.grew(line);
   }
 
+  /** Of a site that may send. Throws PERMISSION_DENIED. */
+  #quotaFor(controller: string): PeerQuota {
+    if (this.isEvicted(controller)) throw new TenureError("PERMISSION_DENIED", `${controller} was evicted.`);
+    return this.#quotaOf(controller);
+  }
+
   #quotaOf(controller: string): PeerQuota {
     let quota = this.#quotas.get(controller);
     if (quota === undefined) {
@@ -367,6 +382,11 @@ function isSealed({ eventHash, ...fields }: Readonly<Record<string, unknown>>, d
 /** A line of this site that this disk does not know has nothing here. */
 function ownSizeOf(lines: MeshLines, line: LineId): number {
   return lines.own()?.lines.find((one) => one.line === line)?.size ?? 0;
+}
+
+/** Its events were hashed before it was. */
+function isRefusedForBytes(outcome: PageOutcome | undefined): boolean {
+  return outcome !== undefined && "error" in outcome && ["EVENT_INVALID", "suspected"].includes(outcome.error);
 }
 
 function countItems(sum: number, page: unknown): number {

@@ -24,6 +24,9 @@ interface Limited {
   readonly retryAfterMs: number;
 }
 
+/** What is to be done with a request of a site before anything of its body is read. `early`: the site was asked to wait, more than once, and does not. */
+export type Arrival = { readonly kind: "let-in" } | Limited | { readonly kind: "early" };
+
 export type OpenAnswer = { readonly kind: "open"; readonly stream: ServedStream } | Limited;
 export type DeliveryAnswer = { readonly kind: "delivered"; readonly body: Delivered } | Limited;
 
@@ -68,14 +71,16 @@ export interface DepartureView {
 }
 
 export interface MeshLinks {
-  /** `bytes`: of the request. PERMISSION_DENIED: such a site is not registered here, or was evicted. */
-  open(controller: string, heads: readonly string[], bytes: number): OpenAnswer;
+  /** A request of this site has come, on whatever route, and its body of so many bytes was not read. Also where this node does not lead. */
+  arrives(controller: string, bytes: number, isDelivery: boolean): Arrival;
+  /** What has arrived was no request at all: too long, no JSON, or not as the route wants it. */
+  wasted(controller: string, bytes: number): void;
+  /** PERMISSION_DENIED: such a site is not registered here, or was evicted. */
+  open(controller: string, heads: readonly string[]): OpenAnswer;
   /** PERMISSION_DENIED: the site was evicted. */
-  deliver(delivery: ReceivedDelivery, bytes: number): Promise<DeliveryAnswer>;
+  deliver(delivery: ReceivedDelivery): Promise<DeliveryAnswer>;
   /** Nothing is given to such a site, and nothing taken from it. */
   isEvicted(controller: string): boolean;
-  /** So long nothing that this site sends is taken: what it sent last was too much. 0: it may send. */
-  owedMs(controller: string): number;
   hint(event: Readonly<Record<string, unknown>>): HintAnswer;
   views(): readonly LinkView[];
   /** What is lacking here of each line, as far as linked sites say: how many events, and since when that is known. Null: this node has no links. */
