@@ -37,6 +37,8 @@ export const STREAM_OPENED_EVENTS = 500;
 export const EVIDENCE_WAITING_MAX = 256;
 export const EVIDENCE_WAITING_PER_LINE_MAX = 16;
 export const EVIDENCE_WAITING_LENGTH_MAX = 8 * 1024;
+/** Between the beginnings of two deliveries of a link. */
+export const DELIVERY_EVERY_MS = 5;
 /** Consecutive pages that go together (PAGES_PER_DELIVERY_MAX of contract/mesh): all of them have no more events and bytes than one page may have. */
 export const PAGES_SENT_MAX = 16;
 /** Pages of one peer that wait to be verified or applied: two requests with as many as fit, and the stream's. */

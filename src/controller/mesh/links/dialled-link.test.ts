@@ -8,7 +8,7 @@ import { ManualClock, settled } from "../../../loops/test-clock.ts";
 import type { Delivered, Delivery, LinkMessage, PageOutcome, SiteAnswer, Sites } from "../../../ports/mesh/sites.ts";
 import { dialForEver } from "./dialled-link.ts";
 import type { LinkEnd, LinkHost } from "./link-end.ts";
-import { BAD_PAGE_PAUSE_MS, PAGES_SENT_MAX } from "../limits.ts";
+import { BAD_PAGE_PAUSE_MS, DELIVERY_EVERY_MS, PAGES_SENT_MAX, PEER_REQUESTS_PER_S_MAX } from "../limits.ts";
 import { OwnHeads } from "./own-heads.ts";
 
 const URL = "http://parent:1";
@@ -110,7 +110,7 @@ function stage(identified: SiteAnswer<string> = { kind: "answer", body: "parent"
   const answer = async (body: Partial<Delivered> = {}): Promise<Delivery> => {
     const { delivery, answer: given } = deliveries.shift()!;
     given.resolve({ kind: "answer", body: { pages: [], heads: [], ...body } });
-    await settled();
+    await clock.advance(DELIVERY_EVERY_MS);
     return delivery;
   };
   return {
@@ -211,6 +211,23 @@ it.each([
   await settled();
   expect((await answer({ pages: outcomes })).pages).toEqual([page, following]);
   expect(await sent).toEqual(expected);
+});
+
+it("a site that has something to send all the time stays far below the requests that a site may make", async () => {
+  const { ends, push, deliveries, clock } = stage();
+  await settled();
+  await push(HELLO);
+  let requests = 0;
+  for (let ms = 0; ms < 1_000; ms++) {
+    for (const { answer } of deliveries.splice(0)) {
+      requests++;
+      answer.resolve({ kind: "answer", body: { pages: [TAKEN], heads: [] } });
+    }
+    ends[0]!.ask({ kind: "graft", graft: { line: "b.1", after: ms } });
+    await clock.advance(1);
+  }
+  expect(requests).toBeGreaterThan(100);
+  expect(requests).toBeLessThan(PEER_REQUESTS_PER_S_MAX * 0.8);
 });
 
 describe("pages of the stream", () => {

@@ -31,7 +31,7 @@ import type {
   Sites,
 } from "../../../ports/mesh/sites.ts";
 import { endOf, type LinkEnd, type LinkHost, type Wish, Wishes } from "./link-end.ts";
-import { BAD_PAGE_PAUSE_MS, PAGES_SENT_MAX, REDIAL_MS_MAX, REDIAL_MS_MIN } from "../limits.ts";
+import { BAD_PAGE_PAUSE_MS, DELIVERY_EVERY_MS, PAGES_SENT_MAX, REDIAL_MS_MAX, REDIAL_MS_MIN } from "../limits.ts";
 import type { OwnHeads } from "./own-heads.ts";
 
 export interface DialOptions {
@@ -257,6 +257,8 @@ class DialledLink implements LinkEnd {
         if (isDue) headsAtMs = nowMs + SITE_HEADS_MS;
         if (isDue || this.#sending !== null || !this.#wishes.isEmpty) {
           await this.#deliver(isDue ? await sent.next() : undefined);
+          // What comes meanwhile goes together: a site has so many requests in a second (PEER_REQUESTS_PER_S_MAX), whatever is in them.
+          await pause(clock, nowMs + DELIVERY_EVERY_MS - clock.monotonicMs(), signal);
         }
         if (this.#sending === null && this.#wishes.isEmpty) await this.#bell.wait(Math.min(headsAtMs, heartbeatAtMs));
       }
