@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type OwnProcess, restartEnvironment, TUNABLES, withLargePages } from "./memory.ts";
+import { memoryFlags, type OwnProcess, restartEnvironment, TUNABLES, withLargePages } from "./memory.ts";
 
 const own: OwnProcess = {
   platform: "linux",
@@ -10,13 +10,13 @@ const own: OwnProcess = {
   execve: () => undefined as never,
 };
 
-test("starts again once, with the same command line and one variable more", () => {
+test("starts again once, with the same command line, one flag and one variable more", () => {
   const started: unknown[] = [];
   withLargePages({ ...own, execve: (...args) => void started.push(args) as never });
   expect(started).toEqual([
     [
       "/bin/node",
-      ["/bin/node", "--no-warnings", "main.ts", "server", "start"],
+      ["/bin/node", "--max-semi-space-size=8", "--no-warnings", "main.ts", "server", "start"],
       { PATH: "/bin", TENURE_URL: "x", GLIBC_TUNABLES: TUNABLES },
     ],
   ]);
@@ -31,4 +31,10 @@ test("stays where it would gain nothing, where it can't, and where its parent ho
   expect(restartEnvironment({ ...own, platform: "darwin" })).toBeNull();
   expect(restartEnvironment({ ...own, execve: undefined })).toBeNull();
   expect(restartEnvironment({ ...own, connected: true })).toBeNull();
+});
+
+test("the room for new objects is bounded, where the operator has not chosen its size", () => {
+  expect(memoryFlags(own)).toEqual(["--max-semi-space-size=8"]);
+  expect(memoryFlags({ ...own, execArgv: ["--max_semi_space_size=64"] })).toEqual([]);
+  expect(memoryFlags({ ...own, env: { NODE_OPTIONS: "--trace-gc --max-semi-space-size=64" } })).toEqual([]);
 });

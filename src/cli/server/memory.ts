@@ -2,6 +2,11 @@
 // process's memory: at a million pending jobs, a gigabyte in small pages, that took longer than the election. Large pages are
 // given back many times faster, and glibc asks for them only when it is told to, in the environment and before the process
 // starts. The supervisor starts its controller with that; a controller without one (`tenure server controller`) starts itself once more in its own place: same process number, same files, nothing done yet.
+//
+// The same two ways bound V8's room for new objects. Unbounded it grows to 64 MiB in a server that has little to do, stays that large, and is never full before V8
+// collects the whole heap instead.
+
+import { SEMI_SPACE_MB_MAX } from "./limits.ts";
 
 const VARIABLE = "GLIBC_TUNABLES";
 
@@ -15,8 +20,16 @@ export const TUNABLES = [
   `glibc.malloc.trim_threshold=${1024 * 1024 * 1024}`,
 ].join(":");
 
+const SEMI_SPACE = /--max[-_]semi[-_]space[-_]size/;
+
 /** For a process that we start ourselves; what the operator has chosen goes before it. */
 export const MEMORY_ENVIRONMENT = { [VARIABLE]: TUNABLES };
+
+/** Flags of node for a server, before those that it was started with; none where the operator has chosen. */
+export function memoryFlags({ env, execArgv }: Pick<OwnProcess, "env" | "execArgv">): readonly string[] {
+  const isChosen = [...execArgv, env["NODE_OPTIONS"] ?? ""].some((flag) => SEMI_SPACE.test(flag));
+  return isChosen ? [] : [`--max-semi-space-size=${SEMI_SPACE_MB_MAX}`];
+}
 
 export interface OwnProcess {
   readonly platform: string;
@@ -39,5 +52,5 @@ export function restartEnvironment(own: OwnProcess): Record<string, string | und
 export function withLargePages(own: OwnProcess): void {
   const env = restartEnvironment(own);
   if (env === null) return;
-  own.execve?.(own.execPath, [own.execPath, ...own.execArgv, ...own.argv.slice(1)], env);
+  own.execve?.(own.execPath, [own.execPath, ...memoryFlags(own), ...own.execArgv, ...own.argv.slice(1)], env);
 }

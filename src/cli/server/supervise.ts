@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url";
 import type { ServerConfig } from "../../contract/index.ts";
 import { apiUrlOf } from "../../node/worlds/api.ts";
 import { workerName } from "../../supervisor/index.ts";
-import { MEMORY_ENVIRONMENT } from "./memory.ts";
+import { MEMORY_ENVIRONMENT, memoryFlags } from "./memory.ts";
 import { SUPERVISED } from "./supervised.ts";
 import { SPEC, type SupervisorSpec } from "./supervisor-spec.ts";
 import { SPEC_LENGTH_MAX } from "./limits.ts";
@@ -34,7 +34,14 @@ export function specOf(config: ServerConfig, flags: readonly string[], environme
     level: log.level,
     moonlights: agent.enabled,
     controller: {
-      args: [...process.execArgv, fileOf("../main"), "server", "controller", ...flags],
+      args: [
+        ...memoryFlags({ env: environment, execArgv: process.execArgv }),
+        ...process.execArgv,
+        fileOf("../main"),
+        "server",
+        "controller",
+        ...flags,
+      ],
       // What the operator has chosen goes first.
       env: { ...MEMORY_ENVIRONMENT, ...definedOf(environment), [SUPERVISED]: "1" },
     },

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { MARKS_MAX } from "../limits.ts";
-import { Lags } from "./lags.ts";
+import { Lags, NO_LAGS } from "./lags.ts";
 
 const lane = (link: string, size: number) => ({ link, line: "a", size, isAsked: true, isWanted: true });
 
@@ -18,7 +18,7 @@ class Stage {
   }
 
   link(link: string) {
-    const [lag, missing] = this.lags.ofLink(this.nowMs, link, this.lanes, this.sizeOf);
+    const [lag, missing] = this.lags.ofLinks(this.nowMs, this.lanes, this.sizeOf).get(link) ?? NO_LAGS;
     return { lag, missing };
   }
 }

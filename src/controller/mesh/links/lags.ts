@@ -25,6 +25,7 @@ export interface Lag {
 }
 
 const NONE: Lag = { events: 0, ms: 0 };
+export const NO_LAGS: readonly [Lag, Lag] = [NONE, NONE];
 
 /** When a line was seen to have grown, since the place that everybody has. */
 class Growth {
@@ -72,18 +73,23 @@ export class Lags {
     this.#there = there;
   }
 
-  /** What one link's other end lacks, and what it has that is lacking here. */
-  ofLink(nowMs: number, link: LinkId, lanes: Iterable<LagLane>, sizeOf: (line: LineId) => number): readonly [Lag, Lag] {
-    let [lag, missing] = [NONE, NONE];
+  /** What each link's other end lacks, and what it has that is lacking here; links without a lane are left out. */
+  ofLinks(
+    nowMs: number,
+    lanes: Iterable<LagLane>,
+    sizeOf: (line: LineId) => number,
+  ): ReadonlyMap<LinkId, readonly [Lag, Lag]> {
+    const byLink = new Map<LinkId, readonly [Lag, Lag]>();
     for (const lane of lanes) {
-      if (lane.link !== link) continue;
+      let [lag, missing] = byLink.get(lane.link) ?? NO_LAGS;
       const ours = sizeOf(lane.line);
       const ageMs = lane.isAsked ? this.#here.get(lane.line)?.ageMs(nowMs, lane.size) : 0;
       if (ours > lane.size) lag = added(lag, ours - lane.size, ageMs);
       if (ours < lane.size && lane.isWanted)
         missing = added(missing, lane.size - ours, this.#there.get(lane.line)?.ageMs(nowMs, ours));
+      byLink.set(lane.link, [lag, missing]);
     }
-    return [lag, missing];
+    return byLink;
   }
 
   /** What is lacking here of each line, as far as anybody who is linked says; lines of which nothing is are left out. */

@@ -6,7 +6,7 @@ import type { Clock } from "../../../ports/clock.ts";
 import type { LineSource } from "../../../ports/mesh/lines.ts";
 import type { LinkView } from "../../../ports/mesh/links.ts";
 import type { Blame } from "./blame.ts";
-import { type Lag, type LagLane, Lags } from "./lags.ts";
+import { type Lag, type LagLane, Lags, NO_LAGS } from "./lags.ts";
 import type { LinkEnd } from "./link-end.ts";
 
 /** What was heard over one link. */
@@ -28,6 +28,8 @@ export interface LinkViewsOptions {
   readonly problems: ReadonlyMap<string, string | null>;
   readonly lanes: () => Iterable<LagLane>;
 }
+
+type LagsByLink = ReturnType<Lags["ofLinks"]>;
 
 export class LinkViews {
   readonly #options: LinkViewsOptions;
@@ -53,12 +55,14 @@ export class LinkViews {
   }
 
   all(): readonly LinkView[] {
-    const { ends, parents, blame } = this.#options;
+    const { ends, parents, blame, lanes } = this.#options;
+    // Once for all of them: a site has as many lanes as links times lines.
+    const lags = this.#lags.ofLinks(this.#nowMs, lanes(), this.#sizeOf);
     const served = [...ends.values()].filter(({ url }) => url === null);
-    const dialled = parents.map((url) => this.#view(url, ends.get(`to ${url}`)));
+    const dialled = parents.map((url) => this.#view(url, ends.get(`to ${url}`), lags));
     const linked = new Set([...ends.values()].map(({ controller }) => controller));
     const gone = blame.peers().filter((peer) => !linked.has(peer));
-    return [...dialled, ...served.map((end) => this.#view(null, end)), ...gone.map((peer) => this.#blamed(peer))];
+    return [...dialled, ...served.map((end) => this.#view(null, end, lags)), ...gone.map((peer) => this.#blamed(peer))];
   }
 
   lacking(): ReadonlyMap<LineId, Lag> {
@@ -74,12 +78,12 @@ export class LinkViews {
     return this.#options.clock.monotonicMs();
   }
 
-  #view(url: string | null, end: LinkEnd | undefined): LinkView {
-    const { heard: heards, lanes, problems, blame } = this.#options;
+  #view(url: string | null, end: LinkEnd | undefined, lags: LagsByLink): LinkView {
+    const { heard: heards, problems, blame } = this.#options;
     const nowMs = this.#nowMs;
     const heard = end === undefined ? undefined : heards.get(end.id);
     const before = url === null ? undefined : this.#parents.get(url);
-    const [lag, missing] = this.#lags.ofLink(nowMs, end?.id ?? "", end === undefined ? [] : lanes(), this.#sizeOf);
+    const [lag, missing] = (end === undefined ? undefined : lags.get(end.id)) ?? NO_LAGS;
     return {
       controller: end?.controller ?? before?.controller ?? null,
       direction: url === null ? "served" : "dialled",
@@ -100,6 +104,6 @@ export class LinkViews {
 
   /** Of a site that has no link here: what it delivered all the same. */
   #blamed(controller: string): LinkView {
-    return { ...this.#view(null, undefined), controller, blamed: this.#options.blame.of(controller) };
+    return { ...this.#view(null, undefined, new Map()), controller, blamed: this.#options.blame.of(controller) };
   }
 }
