@@ -6,4 +6,4 @@ export const STOP_MS_MAX = 20_000;
 export const SPEC_LENGTH_MAX = 30_000;
 export const CONTROLLER_ALIVE_MS = 500;
 /** Of each of the two halves of V8's room for new objects. */
-export const SEMI_SPACE_MB_MAX = 8;
+export const SEMI_SPACE_MB_MAX = 16;

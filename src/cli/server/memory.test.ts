@@ -16,7 +16,7 @@ test("starts again once, with the same command line, one flag and one variable m
   expect(started).toEqual([
     [
       "/bin/node",
-      ["/bin/node", "--max-semi-space-size=8", "--no-warnings", "main.ts", "server", "start"],
+      ["/bin/node", "--max-semi-space-size=16", "--no-warnings", "main.ts", "server", "start"],
       { PATH: "/bin", TENURE_URL: "x", GLIBC_TUNABLES: TUNABLES },
     ],
   ]);
@@ -34,7 +34,7 @@ test("stays where it would gain nothing, where it can't, and where its parent ho
 });
 
 test("the room for new objects is bounded, where the operator has not chosen its size", () => {
-  expect(memoryFlags(own)).toEqual(["--max-semi-space-size=8"]);
+  expect(memoryFlags(own)).toEqual(["--max-semi-space-size=16"]);
   expect(memoryFlags({ ...own, execArgv: ["--max_semi_space_size=64"] })).toEqual([]);
   expect(memoryFlags({ ...own, env: { NODE_OPTIONS: "--trace-gc --max-semi-space-size=64" } })).toEqual([]);
 });

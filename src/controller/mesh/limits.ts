@@ -70,6 +70,8 @@ export const RECEIPTS_WAITING_MAX = 1_024;
 export const RECEIPTS_WAITING_BYTES_MAX = 16 * 1024 * 1024;
 /** So many times that a link is sent heads, one of them has all, whether they are new or not. */
 export const HEADS_ALL_EVERY = 10;
+/** A link without new heads is sent something one time in so many: the other side cuts it after ten times (SITE_SILENCE_MS). */
+export const HEADS_QUIET_EVERY = 3;
 /** How often a node that does not sign yet asks the other members whether they do. */
 export const GATE_ASK_MS = 1_000;
 /** How long the links of a site that leaves stay for sites that do not have its word yet. */

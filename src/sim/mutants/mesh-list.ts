@@ -225,8 +225,8 @@ export const MESH_MUTANTS: readonly Mutant[] = [
   }),
   inRunsOf({ lie: null, faults: 12, topology: "tree" })("mesh-heads-shown-once", "trap 73", {
     file: "controller/mesh/links/own-heads.ts",
-    find: "if (this.#times++ % HEADS_ALL_EVERY === 0)",
-    replace: "if (this.#times++ % HEADS_ALL_EVERY === -1)",
+    find: "const isAll = this.#times % HEADS_ALL_EVERY === 0;",
+    replace: "const isAll = this.#times === -HEADS_ALL_EVERY;",
   }),
   inRunsOf({ ...QUIET, topology: "chain" })("mesh-nobody-vouches", "invariant 1", {
     file: WORD,

@@ -255,8 +255,9 @@ class DialledLink implements LinkEnd {
         }
         const isDue = nowMs >= headsAtMs;
         if (isDue) headsAtMs = nowMs + SITE_HEADS_MS;
-        if (isDue || this.#sending !== null || !this.#wishes.isEmpty) {
-          await this.#deliver(isDue ? await sent.next() : undefined);
+        const notes = isDue ? await sent.next() : null;
+        if (notes !== null || this.#sending !== null || !this.#wishes.isEmpty) {
+          await this.#deliver(notes ?? []);
           // What comes meanwhile goes together: a site has so many requests in a second (PEER_REQUESTS_PER_S_MAX), whatever is in them.
           await pause(clock, nowMs + DELIVERY_EVERY_MS - clock.monotonicMs(), signal);
         }
@@ -277,7 +278,7 @@ class DialledLink implements LinkEnd {
     else heard(this.#controller);
   }
 
-  async #deliver(heads: readonly string[] | undefined): Promise<void> {
+  async #deliver(heads: readonly string[]): Promise<void> {
     const { sites, clock, host } = this.#options;
     const sending = this.#sending;
     const wishes = this.#wishes.take();
@@ -285,7 +286,7 @@ class DialledLink implements LinkEnd {
       controller: this.#options.ownId(),
       ...(sending === null ? {} : { pages: sending.pages }),
       // Also where none are due: a request with a page alone is refused as a whole where the page is.
-      heads: heads ?? [],
+      heads,
       at: Math.floor(clock.wallMs()),
       ...grafts(wishes),
     };

@@ -2,6 +2,7 @@
 
 import { expect, it } from "vitest";
 import { HandClock } from "../../../loops/test-clock.ts";
+import { HEADS_ALL_EVERY } from "../limits.ts";
 import { OwnHeads } from "./own-heads.ts";
 
 function stage() {
@@ -27,6 +28,22 @@ it("are signed once for the links that ask within half a second", async () => {
   await clock.advance(500);
   await heads.now();
   expect(signed()).toBe(4);
+});
+
+it("a link that has nothing new is sent nothing two times of three, and all heads every tenth time, also where there are none", async () => {
+  const { heads, shown, clock } = stage();
+  const times = async (): Promise<(number | null)[]> => {
+    const link = heads.forLink();
+    const lengths: (number | null)[] = [];
+    for (let second = 0; second < HEADS_ALL_EVERY + 1; second++) {
+      lengths.push((await link.next())?.length ?? null);
+      await clock.advance(1_000);
+    }
+    return lengths;
+  };
+  expect(await times()).toEqual([2, null, null, 0, null, null, 0, null, null, 0, 2]);
+  shown.clear();
+  expect(await times()).toEqual([0, null, null, 0, null, null, 0, null, null, 0, 0]);
 });
 
 it("the own line, held since the first peer registered, is left out at once, and shown again to links that were not sent it", async () => {

@@ -7,7 +7,7 @@ import { TenureError } from "../../../core/kit/errors.ts";
 import { SITE_HEADS_MS } from "../../../core/kit/timeouts.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { LineSource } from "../../../ports/mesh/lines.ts";
-import { HEADS_ALL_EVERY } from "../limits.ts";
+import { HEADS_ALL_EVERY, HEADS_QUIET_EVERY } from "../limits.ts";
 
 interface Head {
   readonly line: LineId;
@@ -67,20 +67,27 @@ export class HeadsSent {
   readonly #heads: Pick<OwnHeads, "now">;
   readonly #sent = new Map<LineId, string>();
   #times = 0;
+  /** So many times in a row there was nothing to say. */
+  #quiet = 0;
 
   constructor(heads: Pick<OwnHeads, "now">) {
     this.#heads = heads;
   }
 
-  /** Those that it was not sent yet; every HEADS_ALL_EVERY times all of them. */
-  async next(): Promise<readonly string[]> {
-    if (this.#times++ % HEADS_ALL_EVERY === 0) this.#sent.clear();
+  /** Every second: those that it was not sent yet; every HEADS_ALL_EVERY times all of them. Null: none, and the link may be silent. */
+  async next(): Promise<readonly string[] | null> {
+    const isAll = this.#times % HEADS_ALL_EVERY === 0;
+    this.#times++;
+    if (isAll) this.#sent.clear();
     const notes: string[] = [];
     for (const { line, note } of await this.#heads.now()) {
       if (this.#sent.get(line) === note) continue;
       this.#sent.set(line, note);
       notes.push(note);
     }
+    // That there are none at all says something too: the other side compares what is here of its own line.
+    if (notes.length === 0 && !isAll && ++this.#quiet < HEADS_QUIET_EVERY) return null;
+    this.#quiet = 0;
     return notes;
   }
 }

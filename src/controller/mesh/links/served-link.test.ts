@@ -4,6 +4,7 @@ import { expect, it } from "vitest";
 import type { Page } from "../../../core/mesh/model.ts";
 import { ManualClock, settled } from "../../../loops/test-clock.ts";
 import { OwnHeads } from "./own-heads.ts";
+import { HEADS_QUIET_EVERY } from "../limits.ts";
 import { ServedLink } from "./served-link.ts";
 
 const introduction = { id: "a", url: "http://a:1", name: "a", metadata: {} };
@@ -71,7 +72,10 @@ it("sends heads again after a second, and only those that changed", async () => 
   const next = link.next();
   await clock.advance(1_000);
   expect(await next).toMatchObject({ heads: ["b.1 2"] });
-  const silent = link.next();
+  let isSent = false;
+  const silent = link.next().finally(() => (isSent = true));
+  await clock.advance((HEADS_QUIET_EVERY - 1) * 1_000);
+  expect(isSent).toBe(false);
   await clock.advance(1_000);
   expect(await silent, "also where nothing changed: it is a sign of life").toMatchObject({ heads: [] });
 });

@@ -117,7 +117,8 @@ export class ServedLink implements LinkEnd {
     const { clock, heads } = this.#options;
     if (clock.monotonicMs() < this.#headsAtMs) return null;
     this.#headsAtMs = clock.monotonicMs() + SITE_HEADS_MS;
-    return { heads: await heads.next(), at: Math.floor(clock.wallMs()) };
+    const notes = await heads.next();
+    return notes === null ? null : { heads: notes, at: Math.floor(clock.wallMs()) };
   }
 
   #leave(): object | null {
