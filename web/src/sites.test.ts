@@ -72,7 +72,7 @@ describe("a link", () => {
     [{}, "live: 12 ms, in step"],
     [{ roundTripMs: null }, "live: in step"],
     [{ lagEvents: 1_200, missingEvents: 3 }, "live: 12 ms, 1,200 to send, 3 to get"],
-    [{ heardMsAgo: 3_001 }, "stale: silent for 3.0 s"],
+    [{ heardMsAgo: 6_001 }, "stale: silent for 6.0 s"],
     [{ connected: false }, "down: cut off"],
   ])("%j is %s", (change, text) => expect(textOf(change)).toBe(text));
 

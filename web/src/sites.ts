@@ -62,8 +62,8 @@ export interface Link extends LinkAnswer {
   readonly state: LinkState;
 }
 
-/** Heads come each second. */
-const STALE_AFTER_MS = 3_000;
+/** Heads come each second, of an idle link every third; after ten the link is given up. */
+const STALE_AFTER_MS = 6_000;
 
 /** `heads`: signed notes, whose second line is the size of their line. */
 export function sitesOf({ own, sites, links }: SitesAnswer, heads: readonly string[]): readonly Site[] {
