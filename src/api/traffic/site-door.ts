@@ -54,7 +54,7 @@ export class SiteDoor {
     const arrival = links.arrives(site, bytes, isDelivery);
     if (arrival.kind === "let-in") {
       reply.raw.once("close", () => {
-        if (!passage.isBegun && WASTED.has(reply.statusCode)) links.wasted(site, Math.min(bytes, DELIVERY_BYTES_MAX));
+        if (!passage.isBegun && WASTED.has(reply.statusCode)) links.wasted(site, bytes);
       });
       return;
     }
@@ -78,10 +78,10 @@ export class SiteDoor {
   }
 }
 
-/** Of the body. One that does not say its length counts as the longest. */
+/** Of the body, as much of it as may be read: of what is longer nothing is. One that does not say its length counts as the longest. */
 function bytesOf(headers: FastifyRequest["headers"]): number {
   const length = headers["content-length"];
-  if (length !== undefined) return Number(length);
+  if (length !== undefined) return Math.min(Number(length), DELIVERY_BYTES_MAX);
   return headers["transfer-encoding"] === undefined ? 0 : DELIVERY_BYTES_MAX;
 }
 

@@ -177,8 +177,9 @@ export class MeshService implements MeshLinks {
 
   async deliver(delivery: ReceivedDelivery): Promise<DeliveryAnswer> {
     const links = this.#door.serving();
-    this.#checkPart();
     const { controller, pages = [], heads = [] } = delivery;
+    // While this site leaves, whoever is linked says how much of its line has arrived; pages are not wanted any more.
+    if (!links.isServed(controller)) this.#checkPart();
     const quota = this.#quotaFor(controller);
     // A head costs a signature, as a page does.
     const retryAfterMs = quota.deliver(pages.reduce(countItems, heads.length));

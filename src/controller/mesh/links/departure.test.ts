@@ -83,3 +83,22 @@ it("nobody waits for the end of a leadership that is over", async () => {
   expect(await departure.done).toEqual([]);
   expect(isDialling()).toBe(false);
 });
+
+it("who joins before its links have ended has not left, and is given all the time the next time", async () => {
+  const { world, departure, isDialling } = stage();
+  world.leftAt = 7;
+  departure.review();
+  const first = departure.done;
+  world.leftAt = null;
+  departure.review();
+  expect(await first).toEqual([]);
+  expect([world.dialled, world.ended, isDialling()]).toEqual([1, 0, true]);
+  world.nowMs = 5 * LEAVE_WAIT_MS;
+  world.leftAt = 9;
+  world.heard = ["berlin"];
+  departure.review();
+  expect(world.ended, "oslo does not have the word, and its time is not up").toBe(0);
+  world.nowMs += LEAVE_WAIT_MS;
+  departure.review();
+  expect([world.ended, await departure.done]).toEqual([1, ["berlin"]]);
+});

@@ -3,6 +3,7 @@
 //
 //            left                    every linked site has the word, or time is up
 //   dialling ────▶ saying it ───────────────────────────────────────────────────────▶ away ── joined ──▶ dialling
+//                    └─ joined ──▶ dialling: no link has ended
 
 import type { Clock } from "../../../ports/clock.ts";
 import { LEAVE_WAIT_MS } from "../limits.ts";
@@ -29,7 +30,7 @@ export class Departure {
     this.#options = options;
   }
 
-  /** Resolves when no link is left, with the sites that have the word; or when this leadership ends, with none. */
+  /** Resolves when no link is left, with the sites that have the word; or when this leadership ends or the site joins again, with none. */
   get done(): Promise<readonly string[]> {
     return this.#away.promise;
   }
@@ -56,10 +57,14 @@ export class Departure {
   }
 
   #takePart(): void {
-    if (this.#dialling !== null) return;
-    if (this.#isAway) this.#away = Promise.withResolvers();
+    if (this.#sinceMs !== null) {
+      // Whoever waits for the end of a departure that was taken back.
+      this.#away.resolve([]);
+      this.#away = Promise.withResolvers();
+    }
     this.#isAway = false;
     this.#sinceMs = null;
+    if (this.#dialling !== null) return;
     this.#dialling = new AbortController();
     this.#options.dial(this.#dialling.signal);
   }

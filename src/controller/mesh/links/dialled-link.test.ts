@@ -77,6 +77,7 @@ function stage(identified: SiteAnswer<string> = { kind: "answer", body: "parent"
   const host: LinkHost = {
     up: (end) => void ends.push(end),
     down: () => void calls.push("down"),
+    isDialled: () => false,
     heads: async (_end, notes) => void heads.push([...notes]),
     page: () => {
       calls.push("page");

@@ -10,6 +10,7 @@
 // - Of the stream no more is read while as many pages as one send may have are being taken, or after a page that had to be refused.
 // - Only the configured addresses are called, and those that the site's other nodes have, where the driver allows it.
 // - A parent that does not answer delays nothing else.
+// - A site whose nodes are named one by one has one link: it serves one stream to a caller, and each would end the one before it.
 
 import { assertNever } from "../../../core/kit/assert.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
@@ -31,7 +32,14 @@ import type {
   Sites,
 } from "../../../ports/mesh/sites.ts";
 import { endOf, type LinkEnd, type LinkHost, type Wish, Wishes } from "./link-end.ts";
-import { BAD_PAGE_PAUSE_MS, DELIVERY_EVERY_MS, PAGES_SENT_MAX, REDIAL_MS_MAX, REDIAL_MS_MIN } from "../limits.ts";
+import {
+  BAD_PAGE_PAUSE_MS,
+  DELIVERY_EVERY_MS,
+  PAGES_SENT_MAX,
+  REDIAL_MS_MAX,
+  REDIAL_MS_MIN,
+  SPARE_DIAL_MS,
+} from "../limits.ts";
 import type { OwnHeads } from "./own-heads.ts";
 
 export interface DialOptions {
@@ -68,6 +76,12 @@ export async function dialForEver(options: DialOptions, signal: AbortSignal): Pr
     // Where the parent's other nodes are; what was configured is always among them.
     if (ended.urls.length > 0) urls = [...new Set([...ended.urls, options.url])];
     noted(ended.problem);
+    if (ended.isSpare) {
+      // Soon: when the other link ends, this address may be the one that answers.
+      failures = 0;
+      await pause(clock, SPARE_DIAL_MS, signal);
+      continue;
+    }
     // One address may be down, or must not be called, while the next one answers: the bound grows when all of them were tried.
     const rounds = Math.floor(failures / urls.length);
     await pause(clock, retryInMs(random, rounds, REDIAL_MS_MIN, REDIAL_MS_MAX), signal);
@@ -78,6 +92,8 @@ export async function dialForEver(options: DialOptions, signal: AbortSignal): Pr
 interface Ended {
   readonly problem: string;
   readonly wasUp: boolean;
+  /** The site is linked through another of its addresses. */
+  readonly isSpare: boolean;
   readonly urls: readonly string[];
 }
 
@@ -90,6 +106,7 @@ class DialledLink implements LinkEnd {
   #controller = "";
   #isUp = false;
   #wasUp = false;
+  #isSpare = false;
   #roundTripMs: number | null = null;
   #problem = "the stream ended";
   #urls: readonly string[] = [];
@@ -130,7 +147,7 @@ class DialledLink implements LinkEnd {
       signal.removeEventListener("abort", onAbort);
       this.close();
     }
-    return { problem: this.#problem, wasUp: this.#wasUp, urls: this.#urls };
+    return { problem: this.#problem, wasUp: this.#wasUp, isSpare: this.#isSpare, urls: this.#urls };
   }
 
   send(pages: readonly Page[]): Promise<SentOutcome> {
@@ -162,11 +179,15 @@ class DialledLink implements LinkEnd {
   }
 
   async #connect(): Promise<void> {
-    const { sites, heads, ownId } = this.#options;
+    const { sites, heads, ownId, host } = this.#options;
     const asked = await sites.identify(this.url, this.#over.signal);
     if (asked.kind === "refused") return this.#refused(asked);
     this.#controller = asked.body;
     if (this.#controller === ownId()) return this.#ends("this is the address of this site itself");
+    if (host.isDialled(this)) {
+      this.#isSpare = true;
+      return this.#ends("this site is linked through another of its addresses");
+    }
     if (!(await this.#register())) return;
     // Nothing of the own line: a parent that was not met before this disk was copied is compared first (decision 62).
     const others = (await heads.now()).filter(({ line }) => controllerOf(line) !== ownId());

@@ -35,6 +35,8 @@ export interface LinkHost {
   up(end: LinkEnd): void;
   /** Safe to call twice. */
   down(end: LinkEnd): void;
+  /** Whether the site at the other end, which has answered, is dialled through another of its addresses already. */
+  isDialled(end: Pick<LinkEnd, "id" | "controller">): boolean;
   /** `atMs`: the other side's wall clock, where it says it. Resolves when they are judged. */
   heads(end: LinkEnd, notes: readonly string[], atMs: number | null): Promise<void>;
   page(end: LinkEnd, page: unknown): Promise<PageOutcome>;

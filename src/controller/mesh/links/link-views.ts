@@ -15,6 +15,8 @@ export interface LinkHeard {
   skewMs: number | null;
   /** The first heads of a link are all that the other site has. */
   hasHeads: boolean;
+  /** So much of the own line it says that it has. */
+  ownSize: number;
 }
 
 export interface LinkViewsOptions {
@@ -52,6 +54,12 @@ export class LinkViews {
       const end = ends.get(`to ${url}`);
       if (end !== undefined) this.#parents.set(url, { controller: end.controller, atMs });
     }
+  }
+
+  /** A parent's address answers, and is not used: the site is linked through another one. */
+  reached(id: LinkId, controller: string): void {
+    const url = this.#options.parents.find((one) => `to ${one}` === id);
+    if (url !== undefined) this.#parents.set(url, { controller, atMs: this.#nowMs });
   }
 
   all(): readonly LinkView[] {

@@ -1,6 +1,7 @@
 // What other sites name makes nothing grow here: only lines that this site has, or whose ring it knows, count.
 
 import { expect, it, vi } from "vitest";
+import { TenureError } from "../../../core/kit/errors.ts";
 import { seededRandom } from "../../../core/kit/random.ts";
 import { Spread } from "../../../core/mesh/spread/index.ts";
 import { ManualClock, settled } from "../../../loops/test-clock.ts";
@@ -114,6 +115,89 @@ it("a site that is evicted while it is linked is sent nothing any more", async (
   await clock.advance(LINES_CHECK_MS);
   expect([await link.next(), await link.next()]).toEqual([{ bye: true, urls: [] }, null]);
   expect(links.views().map(({ controller }) => controller)).toEqual(["honest"]);
+  links.end();
+});
+
+it("a site that dialled has the word of one that leaves when it says so, not when it was written to its stream", async () => {
+  const clock = new ManualClock();
+  let leftAt: number | null = null;
+  const has: [string, number][] = [];
+  const links = stage(undefined, undefined, clock, {
+    leftAt: () => leftAt,
+    lines: {
+      lines: () => [OWN],
+      has: (line) => line === OWN,
+      size: () => 3,
+      checkpoint: async () => "note",
+      pages: async () => [{ line: OWN, after: 0, items: ["1", "2", "3"], checkpoint: "" }],
+    },
+    judge: { judge: async () => has } as unknown as LinksOptions["judge"],
+  });
+  const link = links.open("paris", []);
+  await links.deliver({ controller: "paris", graft: [{ line: OWN, after: 0 }] });
+  await settled();
+  leftAt = 3;
+  expect([await link.next(), await link.next(), await link.next()]).toMatchObject([{ hello: {} }, {}, { page: {} }]);
+  // The page is written.
+  void link.next();
+  await settled();
+  let confirmed: readonly string[] | null = null;
+  void links.left().then((heard) => (confirmed = heard));
+  await clock.advance(LINES_CHECK_MS);
+  expect([confirmed, links.isServed("paris")]).toEqual([null, true]);
+  has.push([OWN, 3]);
+  await links.deliver({ controller: "paris", heads: ["note"] });
+  await clock.advance(LINES_CHECK_MS);
+  expect([confirmed, links.isServed("paris")]).toEqual([["paris"], false]);
+  links.end();
+});
+
+it("a parent of three nodes, of which every address is named, has one link that stays; who leads is found again at once", async () => {
+  const clock = new ManualClock();
+  const urls = ["http://p1:1", "http://p2:1", "http://p3:1"];
+  let leader = urls[0]!;
+  let opened = 0;
+  let bye = async (): Promise<void> => undefined;
+  const hello = { id: "parent", url: leader, name: "parent", metadata: {} };
+  const sites = {
+    identify: async () => ({ kind: "answer", body: "parent" }),
+    register: async (url) =>
+      url === leader
+        ? { kind: "answer", body: null }
+        : { kind: "refused", status: 421, code: "NOT_LEADER", message: "no", retryAfterMs: null, urls: [leader] },
+    heartbeat: async () => ({ kind: "answer", body: null }),
+    deliver: async () => ({ kind: "answer", body: { pages: [], heads: [] } }),
+    // As `open`: the stream before it ends.
+    stream: (_url, _opening, signal, receive) => {
+      opened++;
+      void bye();
+      const over = Promise.withResolvers<{ kind: "answer"; body: null }>();
+      signal.addEventListener("abort", () => over.reject(new TenureError("BACKEND_UNAVAILABLE", "given up")));
+      bye = () => receive({ kind: "bye", urls });
+      void receive({ kind: "hello", introduction: hello });
+      return over.promise;
+    },
+  } satisfies Partial<LinksOptions["sites"]>;
+  const links = stage(undefined, undefined, clock, {
+    parents: urls,
+    sites: sites as unknown as LinksOptions["sites"],
+  });
+  const pass = async (ms: number): Promise<void> => {
+    for (let passed = 0; passed < ms; passed += 50) await clock.advance(50);
+  };
+  await pass(10_000);
+  const before = opened;
+  await pass(60_000);
+  expect(opened - before, "streams that were opened in a minute").toBe(0);
+  const views = links.views();
+  expect(views.filter(({ connected }) => connected)).toHaveLength(1);
+  expect(views.map(({ controller }) => controller)).toEqual(["parent", "parent", "parent"]);
+  // Nobody is told that the other addresses are out of reach.
+  expect(Math.max(...views.map(({ downMs }) => downMs ?? 0))).toBeLessThan(10_000);
+  leader = urls[1]!;
+  void bye();
+  await pass(3_000);
+  expect(links.views().filter(({ connected }) => connected)).toHaveLength(1);
   links.end();
 });
 

@@ -142,6 +142,11 @@ export class Links implements LinkHost {
     return link;
   }
 
+  /** Whether this site has dialled, and its stream is open. */
+  isServed(controller: string): boolean {
+    return this.#ends.has(`from ${controller}`);
+  }
+
   /** What a site that dialled has sent, after it was let in. */
   async deliver({ controller, pages = [], heads, at, graft = [], prune = [] }: ReceivedDelivery): Promise<Delivered> {
     const end = this.#ends.get(`from ${controller}`);
@@ -195,7 +200,7 @@ export class Links implements LinkHost {
 
   up(end: LinkEnd): void {
     this.#ends.set(end.id, end);
-    this.#heard.set(end.id, { atMs: this.#nowMs, skewMs: null, hasHeads: false });
+    this.#heard.set(end.id, { atMs: this.#nowMs, skewMs: null, hasHeads: false, ownSize: 0 });
     this.#step({ kind: "up", link: end.id, controller: end.controller });
   }
 
@@ -203,6 +208,13 @@ export class Links implements LinkHost {
     if (this.#ends.get(end.id) !== end) return;
     this.#ends.delete(end.id);
     this.#step({ kind: "down", link: end.id });
+  }
+
+  isDialled({ id, controller }: Pick<LinkEnd, "id" | "controller">): boolean {
+    const ends = [...this.#ends.values()];
+    const isDialled = ends.some((other) => other.id !== id && other.url !== null && other.controller === controller);
+    if (isDialled) this.#views.reached(id, controller);
+    return isDialled;
   }
 
   /** Resolves when they are judged: whoever sends more than that waits. */
@@ -219,7 +231,10 @@ export class Links implements LinkHost {
     if (notes.length === 0) return;
     const heads = await judge.judge(end.controller, notes, this.askOf(end.controller));
     if (this.#ends.get(end.id) !== end) return;
-    for (const [line] of heads) this.#keepOwn(line);
+    for (const [line, size] of heads) {
+      this.#keepOwn(line);
+      if (heard !== undefined && this.#options.known.isOwn(line)) heard.ownSize = Math.max(heard.ownSize, size);
+    }
     this.#step({ kind: "heads", link: end.id, heads });
   }
 
@@ -367,13 +382,16 @@ export class Links implements LinkHost {
   /** Of the sites that have a link here. */
   #heardBy(sequence: number): { readonly heard: readonly string[]; readonly isAll: boolean } {
     const { known } = this.#options;
-    const linked = new Map(Array.from(this.#ends.values(), ({ id, controller }) => [id, controller]));
     const heard = new Set<string>();
     for (const { link, line, size } of this.#spread.lanes()) {
-      const controller = linked.get(link);
-      if (controller !== undefined && known.isOwn(line) && size >= sequence) heard.add(controller);
+      const end = this.#ends.get(link);
+      if (end === undefined || !known.isOwn(line)) continue;
+      // A request is answered when what it brings is taken; what was written to a stream may not have arrived.
+      const has = end.url === null ? (this.#heard.get(link)?.ownSize ?? 0) : size;
+      if (has >= sequence) heard.add(end.controller);
     }
-    return { heard: [...heard].toSorted(), isAll: [...linked.values()].every((controller) => heard.has(controller)) };
+    const isAll = [...this.#ends.values()].every(({ controller }) => heard.has(controller));
+    return { heard: [...heard].toSorted(), isAll };
   }
 }
 

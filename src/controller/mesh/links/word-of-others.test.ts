@@ -170,6 +170,18 @@ describe("a registration in another site's line", () => {
     expect(registry.site("b")!.approvedRing).toBeNull();
   });
 
+  it("of a ring that is pinned says nothing new, also where an operator approves it by its hash: two sites would tell each other for ever", async () => {
+    const { registry, hub, take, approve, written } = stage();
+    vouch(hub, "c");
+    await take();
+    approve("c", ringHashOf(ringOf("c", ["n1"], digest), digest));
+    written.length = 0;
+    vouch(hub, "c");
+    await take();
+    expect(written).toEqual([]);
+    expect(registry.site("c")!.isApproved).toBe(true);
+  });
+
   it("is one of so many at most, for each site that vouches", async () => {
     const { hub, take, registry } = stage();
     for (let at = 0; at < VOUCHED_PER_LINE_MAX; at++) vouch(hub, `s${at}`);

@@ -188,6 +188,9 @@ export class WordOfOthers {
   #mayFollow(id: string, earlier: readonly PinnedLine[], ring: Ring): boolean {
     const { registry, stateOf, tools } = this.#options;
     const { approvedRing = null, lines = [] } = registry.site(id) ?? {};
+    const named = lineIdOf(ring, tools.digest);
+    // Also where an operator has approved it since: two sites would tell each other for ever.
+    if (lines.some(({ line }) => line === named)) return false;
     if (approvedRing !== null) return ringHashOf(ring, tools.digest) === approvedRing;
     const newest = lines.at(-1);
     if (newest === undefined) return true;

@@ -365,4 +365,39 @@ describe("own events that turn out to be of the next line", () => {
     expect(await renewed(4)).toEqual({ shown: right, rebuilt: ["saved"] });
     expect(await renewed(8)).toEqual({ shown: right, rebuilt: ["saved", "nothing"] });
   });
+
+  test.each(["saved in the wrong place", "not saved"])(
+    "stay where they are where the archives are cut and they are %s: nothing else has what was cut, of any site",
+    async (how) => {
+      const { write, receive, views, expected, start, receipts, ownLine, lines, clock } = await stage();
+      const feeder = start();
+      for (let at = 0; at < 12; at++) {
+        write(1);
+        receive(4);
+      }
+      await fed(clock);
+      expect(views.shown).toEqual(expected);
+      if (how !== "not saved") {
+        views.savedThrough = views.events.length;
+        views.saved = [...views.events];
+      }
+      const [first] = receipts.manifest().segments;
+      await receipts.retain(await receipts.pointAt(first!.last));
+      const [old] = lines().generations;
+      const ring = { ...RING, generation: 2, author: "near+1" };
+      ownLine.lines = {
+        ...lines(),
+        generations: [
+          { ...old!, end: { through: 5, hash: null } },
+          { line: "near.2", after: 5, rings: [{ since: 13, ring }], end: null },
+        ],
+      };
+      write(1, "controller:recovered");
+      await fed(clock);
+      feeder.close();
+      expect(views.rebuilt).not.toContain("nothing");
+      expect(views.shown.slice(0, -1)).toEqual(expected.slice(0, -1));
+      expect(views.events.at(-1)).toMatchObject({ line: "near.2", lineSequence: 13 });
+    },
+  );
 });

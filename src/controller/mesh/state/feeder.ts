@@ -9,7 +9,7 @@
 // - A put follows another after FEED_GATHER_MS, or when it is full.
 // - The views get each arrival once, in order. What no archive keeps any more is passed over, and the views count it.
 // - An own event waits until the ring of its generation is written: before that its line has no name.
-// - Own events that turn out to be of the next line are put again, under its name.
+// - Own events that turn out to be of the next line are put again, under its name; but nothing is given up for it that the archives do not have.
 // - Marks of lines (forked, evicted) are those of the registry: set again at each beginning, and whenever the registry changes.
 
 import { TenureError } from "../../../core/kit/errors.ts";
@@ -241,14 +241,18 @@ export class MeshFeeder {
 
   /** An own line may have ended earlier than its events were shown (`mesh resume --new-line`): those are of the next line, and shown anew. */
   async #placeOwn(): Promise<void> {
-    const { views, ownLine } = this.#options;
+    const { views, ownLine, archives, logger } = this.#options;
     this.#isPlaceDue = false;
     try {
       for (const { line, end } of ownLine.lines?.generations ?? []) {
         if (end === null || (await views.lastOf(line)) <= end.through) continue;
         const isSaved = views.savedThrough !== null && !this.#hasTriedSaved;
-        this.#hasTriedSaved = isSaved;
         const reason = `the own line ${line} has ended with ${end.through}: what was written since is of the next one`;
+        if (!isSaved && (await firstArrivalKept(archives)) > 1) {
+          const text = `${reason}. It is shown where it was: what is shown of all sites from before the archives begin can't be built anew`;
+          return logger.warn({ event: "mesh-views", line, through: end.through }, text);
+        }
+        this.#hasTriedSaved = isSaved;
         return await views.rebuild(reason, isSaved ? "saved" : "nothing");
       }
       this.#hasTriedSaved = false;

@@ -59,6 +59,8 @@ export interface KnownSite {
 /** Where a line says that its site has left; `hasLeft`: and it has not come back since. */
 export interface Presence extends SitePresence {
   readonly hasLeft: boolean;
+  /** The sequence of the own event that says so; absent: written by a release that did not keep it. */
+  readonly at?: number | undefined;
 }
 
 export type SiteStatus = "registered" | "expired" | "left" | "approved" | "evicted" | "forked";

@@ -400,6 +400,25 @@ describe("a site that leaves", () => {
     expect(stage.registry.peers()).toEqual(["paris"]);
   });
 
+  it("is waited for where its word comes while the own line is in doubt: it may have more of it than this disk", () => {
+    const stage = new Stage();
+    stage.own("k1");
+    stage.register(asked("paris", { shown: shown(ring("paris", "p1")) }));
+    stage.register(asked("oslo", { shown: shown(ring("oslo", "o1")) }));
+    stage.says("oslo", true, 4);
+    stage.apply("controller:gated", "home", { through: 4, hash: "h", frontier: "" });
+    stage.says("paris", true, 9);
+    expect(stage.status("paris")).toBe("left");
+    expect(stage.registry.peers(), "oslo's word was here before").toEqual(["paris"]);
+    const restored = new Registry();
+    restored.restore(stage.registry.encode());
+    expect(restored.peers()).toEqual(["paris"]);
+    stage.apply("controller:resumed", "home", { by: "ada" });
+    expect(stage.registry.peers()).toEqual([]);
+    stage.apply("controller:gated", "home", { through: 7, hash: "h", frontier: "" });
+    expect(stage.registry.peers(), "the next start has it on its disk").toEqual([]);
+  });
+
   it("a word that comes again after it came back is stale", () => {
     const stage = new Stage();
     stage.register(asked("paris", { shown: shown(ring("paris", "p1")) }));

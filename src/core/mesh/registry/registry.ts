@@ -84,12 +84,17 @@ export class Registry {
     return [...this.#sites.values()].toSorted((a, b) => (a.id < b.id ? -1 : 1));
   }
 
-  /** Those that have registered here themselves: this site may have sent them its line. By id; without those that are evicted, or have left. */
+  /**
+   * Those that have registered here themselves: this site may have sent them its line. By id; without those that are evicted, or have left. Who is heard
+   * to have left while the own line is in doubt may have more of it than this disk: only a disk that had the word before has all that the leaver has.
+   */
   peers(): readonly string[] {
+    const known = this.#gated?.through ?? Infinity;
+    const isGone = (presence: Presence | null): boolean => presence?.hasLeft === true && (presence.at ?? 0) <= known;
     return this.sites()
       .filter(
         ({ isEvicted, presence, registeredAtMs, metadata }) =>
-          !isEvicted && presence?.hasLeft !== true && registeredAtMs > 0 && !("vouchedBy" in metadata),
+          !isEvicted && !isGone(presence) && registeredAtMs > 0 && !("vouchedBy" in metadata),
       )
       .map(({ id }) => id);
   }
@@ -228,7 +233,7 @@ export class Registry {
 
   #present(id: string, hasLeft: boolean, { line, sequence }: SitePresence, at: number): void {
     if (this.#own?.controllerId === id) this.#leftAt = hasLeft ? (this.#leftAt ?? at) : null;
-    else this.#change(id, { presence: { line, sequence, hasLeft } });
+    else this.#change(id, { presence: { line, sequence, hasLeft, at } });
   }
 
   #resumed({ renewed = null }: SiteResumed, sequence: number): void {

@@ -62,6 +62,8 @@ export async function keepBase(path: string, from: string, through: number): Pro
   const base = { through, file: `${basename(path)}.base-${through}-${sha256.slice(0, 12)}`, sha256 };
   const kept = join(dirname(path), base.file);
   renameSync(from, kept);
+  // The name first: a record without its file would give up the one before, too.
+  sync(dirname(path));
   writeRecord(path, base);
   for (const other of globSync(`${path}.base-*`)) if (other !== kept) rmSync(other, { force: true });
   return base;
@@ -78,6 +80,8 @@ export function copyBase(of: string, { file, sha256 }: Base, path: string): void
   try {
     copyFileSync(join(dirname(of), file), made);
     if (sumOf(made) !== sha256) throw damaged(file, "its bytes are not those that were saved");
+    // Before it has its name: what a crash leaves half written would be taken for what was saved.
+    sync(made);
     renameSync(made, path);
   } catch (error) {
     rmSync(made, { force: true });
@@ -99,11 +103,16 @@ function writeRecord(path: string, base: Base): void {
   const made = `${path}.base.tmp`;
   writeFileSync(made, `${JSON.stringify(base)}\n`, { flush: true });
   renameSync(made, `${path}.base`);
-  const directory = openSync(dirname(path), "r");
+  sync(dirname(path));
+}
+
+/** A file, or the names in a directory. */
+function sync(path: string): void {
+  const opened = openSync(path, "r");
   try {
-    fsyncSync(directory);
+    fsyncSync(opened);
   } finally {
-    closeSync(directory);
+    closeSync(opened);
   }
 }
 
