@@ -10,6 +10,7 @@
 // - Of the stream no more is read while as many pages as one send may have are being taken, or after a page that had to be refused.
 // - Only the configured addresses are called, and those that the site's other nodes have, where the driver allows it.
 // - A parent that does not answer delays nothing else.
+// - Of several addresses of one site one is linked: the parent has one stream for a site, and a second one would end the first, for ever.
 
 import { assertNever } from "../../../core/kit/assert.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
@@ -56,7 +57,7 @@ export interface DialOptions {
 
 /** Until the signal aborts. */
 export async function dialForEver(options: DialOptions, signal: AbortSignal): Promise<void> {
-  const { clock, random, noted } = options;
+  const { clock, random, noted, host } = options;
   let failures = 0;
   let urls: readonly string[] = [options.url];
   while (!signal.aborted) {
@@ -68,6 +69,11 @@ export async function dialForEver(options: DialOptions, signal: AbortSignal): Pr
     // Where the parent's other nodes are; what was configured is always among them.
     if (ended.urls.length > 0) urls = [...new Set([...ended.urls, options.url])];
     noted(ended.problem);
+    if (ended.isSpare) {
+      while (!signal.aborted && host.isSpare(link)) await pause(clock, SITE_HEADS_MS, signal);
+      failures = 0;
+      continue;
+    }
     // One address may be down, or must not be called, while the next one answers: the bound grows when all of them were tried.
     const rounds = Math.floor(failures / urls.length);
     await pause(clock, retryInMs(random, rounds, REDIAL_MS_MIN, REDIAL_MS_MAX), signal);
@@ -78,6 +84,8 @@ export async function dialForEver(options: DialOptions, signal: AbortSignal): Pr
 interface Ended {
   readonly problem: string;
   readonly wasUp: boolean;
+  /** Its site is linked through another address. */
+  readonly isSpare: boolean;
   readonly urls: readonly string[];
 }
 
@@ -90,6 +98,7 @@ class DialledLink implements LinkEnd {
   #controller = "";
   #isUp = false;
   #wasUp = false;
+  #isSpare = false;
   #roundTripMs: number | null = null;
   #problem = "the stream ended";
   #urls: readonly string[] = [];
@@ -130,7 +139,7 @@ class DialledLink implements LinkEnd {
       signal.removeEventListener("abort", onAbort);
       this.close();
     }
-    return { problem: this.#problem, wasUp: this.#wasUp, urls: this.#urls };
+    return { problem: this.#problem, wasUp: this.#wasUp, isSpare: this.#isSpare, urls: this.#urls };
   }
 
   send(pages: readonly Page[]): Promise<SentOutcome> {
@@ -162,11 +171,13 @@ class DialledLink implements LinkEnd {
   }
 
   async #connect(): Promise<void> {
-    const { sites, heads, ownId } = this.#options;
+    const { sites, heads, ownId, host } = this.#options;
     const asked = await sites.identify(this.url, this.#over.signal);
     if (asked.kind === "refused") return this.#refused(asked);
     this.#controller = asked.body;
     if (this.#controller === ownId()) return this.#ends("this is the address of this site itself");
+    this.#isSpare = host.isSpare(this);
+    if (this.#isSpare) return this.#ends("the site is linked through another of its addresses");
     if (!(await this.#register())) return;
     // Nothing of the own line: a parent that was not met before this disk was copied is compared first (decision 62).
     const others = (await heads.now()).filter(({ line }) => controllerOf(line) !== ownId());
@@ -223,8 +234,9 @@ class DialledLink implements LinkEnd {
   async #taken(page: unknown): Promise<void> {
     const { host, clock } = this.#options;
     const outcome = await host.page(this, page);
-    // A parent that sends what nobody has signed, as fast as it is read, must not take the time of everything else.
-    const isBad = "error" in outcome && outcome.error === "EVENT_INVALID";
+    // A parent that sends what nobody has signed, as fast as it is read, must not take the time of everything else; nor one that puts other bytes
+    // under a signature: all of those are hashed first.
+    const isBad = "error" in outcome && (outcome.error === "EVENT_INVALID" || outcome.error === "suspected");
     if (isBad) this.#resting = pause(clock, BAD_PAGE_PAUSE_MS, this.#over.signal);
   }
 

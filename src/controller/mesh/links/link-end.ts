@@ -35,6 +35,8 @@ export interface LinkHost {
   up(end: LinkEnd): void;
   /** Safe to call twice. */
   down(end: LinkEnd): void;
+  /** This site has dialled the one at the other end at another address too, and that link is up. */
+  isSpare(end: LinkEnd): boolean;
   /** `atMs`: the other side's wall clock, where it says it. Resolves when they are judged. */
   heads(end: LinkEnd, notes: readonly string[], atMs: number | null): Promise<void>;
   page(end: LinkEnd, page: unknown): Promise<PageOutcome>;

@@ -38,6 +38,9 @@ export class LinkViews {
   /** Who answered at a parent's address last, and when: also after that link has ended. */
   readonly #parents = new Map<string, { readonly controller: string; readonly atMs: number }>();
 
+  /** Who answered at an address that was not linked, because another one of its site was. */
+  readonly #spares = new Map<LinkId, string>();
+
   constructor(options: LinkViewsOptions) {
     this.#options = options;
     this.#beganMs = options.clock.monotonicMs();
@@ -49,9 +52,22 @@ export class LinkViews {
     const atMs = this.#nowMs;
     this.#lags.review(atMs, lanes(), this.#sizeOf);
     for (const url of parents) {
-      const end = ends.get(`to ${url}`);
+      const end = ends.get(`to ${url}`) ?? this.#insteadOf(`to ${url}`);
       if (end !== undefined) this.#parents.set(url, { controller: end.controller, atMs });
     }
+  }
+
+  /** Whether a link that this site dialled at another address goes to the same site. */
+  isSpare(id: LinkId, controller: string): boolean {
+    this.#spares.set(id, controller);
+    return this.#insteadOf(id) !== undefined;
+  }
+
+  #insteadOf(id: LinkId): LinkEnd | undefined {
+    const controller = this.#spares.get(id);
+    return [...this.#options.ends.values()].find(
+      (end) => end.url !== null && end.id !== id && end.controller === controller,
+    );
   }
 
   all(): readonly LinkView[] {
@@ -83,13 +99,14 @@ export class LinkViews {
     const nowMs = this.#nowMs;
     const heard = end === undefined ? undefined : heards.get(end.id);
     const before = url === null ? undefined : this.#parents.get(url);
+    const isUp = end !== undefined || url === null || this.#insteadOf(`to ${url}`) !== undefined;
     const [lag, missing] = (end === undefined ? undefined : lags.get(end.id)) ?? NO_LAGS;
     return {
       controller: end?.controller ?? before?.controller ?? null,
       direction: url === null ? "served" : "dialled",
       url,
       connected: end !== undefined,
-      downMs: end !== undefined || url === null ? null : Math.round(nowMs - (before?.atMs ?? this.#beganMs)),
+      downMs: isUp ? null : Math.round(nowMs - (before?.atMs ?? this.#beganMs)),
       roundTripMs: end?.roundTripMs ?? null,
       lagEvents: lag.events,
       lagMs: Math.round(lag.ms),
