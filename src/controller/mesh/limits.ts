@@ -55,7 +55,7 @@ export const LINE_SHOWN_LENGTH_MAX = 128;
  */
 export const REDIAL_MS_MIN = 200;
 export const REDIAL_MS_MAX = 5_000;
-/** How often an address of a parent is asked while another address of the same site is linked. */
+/** How often an address of a parent that is not used looks whether another address of the same site is still linked. */
 export const SPARE_DIAL_MS = 1_000;
 /** How often a head that is shorter than ours is compared with our history, for each line: that reads some of it. */
 export const HEAD_PROOF_EVERY_MS = 10_000;

@@ -275,6 +275,7 @@ export class MeshService implements MeshLinks {
       met: async (introduction) => void (await controllers.register(introduction)),
       heard: (controller) =>
         void controllers.heartbeat({ id: controller }).catch((error: unknown) => this.#lost(error)),
+      isPeer: (controller) => registry.peers().includes(controller),
       isEvicted: (controller) => this.isEvicted(controller),
       leftAt: () => registry.leftAt,
       urls: () => lines.own()?.urls ?? [],

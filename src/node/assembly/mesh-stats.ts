@@ -16,10 +16,8 @@ export function meshSeen(registry: Registry, links: MeshLinks, maxSkewMs: number
   const statuses = new Map(registry.sites().map((site) => [site.id, registry.status(site)]));
   const views = links.lacking() === null ? null : links.views();
   const isKept = (site: string | null): boolean => !GONE.has(statuses.get(site ?? "") ?? "registered");
-  // One address of a site may be down while another one is linked.
-  const linked = new Set((views ?? []).flatMap(({ connected, controller }) => (connected ? [controller] : [])));
   const parents = (views ?? []).flatMap(({ controller, url, downMs }) =>
-    downMs !== null && !linked.has(controller) && isKept(controller) ? [{ site: controller ?? url ?? "", downMs }] : [],
+    downMs !== null && isKept(controller) ? [{ site: controller ?? url ?? "", downMs }] : [],
   );
   const expired = views === null ? [] : registry.peers().filter((id) => statuses.get(id) === "expired");
   const named = new Set(parents.map(({ site }) => site));

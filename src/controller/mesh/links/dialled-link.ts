@@ -64,7 +64,7 @@ export interface DialOptions {
 
 /** Until the signal aborts. */
 export async function dialForEver(options: DialOptions, signal: AbortSignal): Promise<void> {
-  const { clock, random, noted } = options;
+  const { clock, random, noted, host } = options;
   let failures = 0;
   let urls: readonly string[] = [options.url];
   while (!signal.aborted) {
@@ -77,9 +77,9 @@ export async function dialForEver(options: DialOptions, signal: AbortSignal): Pr
     if (ended.urls.length > 0) urls = [...new Set([...ended.urls, options.url])];
     noted(ended.problem);
     if (ended.isSpare) {
-      // Soon: when the other link ends, this address may be the one that answers.
+      // When the other link ends, this address may be the one that answers.
+      while (!signal.aborted && host.isDialled(link)) await pause(clock, SPARE_DIAL_MS, signal);
       failures = 0;
-      await pause(clock, SPARE_DIAL_MS, signal);
       continue;
     }
     // One address may be down, or must not be called, while the next one answers: the bound grows when all of them were tried.
@@ -244,8 +244,9 @@ class DialledLink implements LinkEnd {
   async #taken(page: unknown): Promise<void> {
     const { host, clock } = this.#options;
     const outcome = await host.page(this, page);
-    // A parent that sends what nobody has signed, as fast as it is read, must not take the time of everything else.
-    const isBad = "error" in outcome && outcome.error === "EVENT_INVALID";
+    // A parent that sends what nobody has signed, as fast as it is read, must not take the time of everything else; nor one that puts other bytes
+    // under a signature: all of those are hashed first.
+    const isBad = "error" in outcome && (outcome.error === "EVENT_INVALID" || outcome.error === "suspected");
     if (isBad) this.#resting = pause(clock, BAD_PAGE_PAUSE_MS, this.#over.signal);
   }
 

@@ -179,6 +179,24 @@ describe("pages of one line", () => {
     expect(await Promise.all(outcomes)).toMatchObject([{ accepted: 2 }, { accepted: 2 }, { accepted: 2 }]);
   });
 
+  it("wait for a change of the ring to be applied: evidence that waits for that ring is verified with the next page", async () => {
+    const { queue, site, received, instead, states } = stage();
+    site.register(ringOf("a", ["n1", "n2"], digest));
+    site.writeMany(2);
+    const written = Promise.withResolvers<void>();
+    instead(async ({ page, state, from }) => {
+      await written.promise;
+      states.set(page.line, state);
+      return { kind: "accepted", accepted: state.size - from.size, duplicates: 0 };
+    });
+    const outcomes = [queue.take("b", site.page(0, 20)), queue.take("b", site.page(20, 21))];
+    outcomes.push(queue.take("b", site.page(21, 23)));
+    await settled();
+    expect(received.map(({ from }) => from.size)).toEqual([0, 20]);
+    written.resolve();
+    expect(await Promise.all(outcomes)).toMatchObject([{ accepted: 20 }, { accepted: 1 }, { accepted: 2 }]);
+  });
+
   it("of a log that does not answer are refused in time, and one peer has so many here at most", async () => {
     const { queue, site, instead, clock, blame } = stage();
     const hold = Promise.withResolvers<PageReceived>();

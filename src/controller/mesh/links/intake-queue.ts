@@ -8,7 +8,8 @@
 //   small pages, and an append for each of them would take a minute for what is written in a second. Where one of those is not written,
 //   the log refuses what rests on it (ReceiptsReign).
 // - Nothing is answered that rests on a page which is not applied yet (trap 56a).
-// - So many bytes of a line are being written at most as one record gathers: large pages are verified on applied state alone.
+// - So many bytes of a line are being written at most as one record gathers: large pages are verified on applied state alone. So is what follows
+//   a change of the ring.
 // - Nothing is received that checkPage has not accepted, under the ring that is pinned for the line.
 // - A peer has PAGES_WAITING_PER_PEER_MAX pages here at most.
 // - A slice is over after a few milliseconds, and what else the site has to do comes first (giveWay).
@@ -208,7 +209,8 @@ export class IntakeQueue {
     const applied = isApplied.then(() => {
       if (this.#ahead.get(line) === ahead) this.#ahead.delete(line);
     });
-    if (ahead.bytes > RECORD_GATHERED_BYTES_MAX) await applied;
+    // What others have said about the line waits for its next ring, and is verified under the one that is applied (WordOfOthers).
+    if (ahead.bytes > RECORD_GATHERED_BYTES_MAX || state.ring !== from.ring) await applied;
     return { outcome };
   }
 

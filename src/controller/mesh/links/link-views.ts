@@ -87,17 +87,20 @@ export class LinkViews {
   }
 
   #view(url: string | null, end: LinkEnd | undefined, lags: LagsByLink): LinkView {
-    const { heard: heards, problems, blame } = this.#options;
+    const { ends, heard: heards, problems, blame } = this.#options;
     const nowMs = this.#nowMs;
     const heard = end === undefined ? undefined : heards.get(end.id);
     const before = url === null ? undefined : this.#parents.get(url);
+    // Through another of its addresses.
+    const isLinked = [...ends.values()].some((other) => other.url !== null && other.controller === before?.controller);
     const [lag, missing] = (end === undefined ? undefined : lags.get(end.id)) ?? NO_LAGS;
     return {
       controller: end?.controller ?? before?.controller ?? null,
       direction: url === null ? "served" : "dialled",
       url,
       connected: end !== undefined,
-      downMs: end !== undefined || url === null ? null : Math.round(nowMs - (before?.atMs ?? this.#beganMs)),
+      downMs:
+        end !== undefined || url === null || isLinked ? null : Math.round(nowMs - (before?.atMs ?? this.#beganMs)),
       roundTripMs: end?.roundTripMs ?? null,
       lagEvents: lag.events,
       lagMs: Math.round(lag.ms),

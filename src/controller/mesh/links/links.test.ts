@@ -5,6 +5,7 @@ import { TenureError } from "../../../core/kit/errors.ts";
 import { seededRandom } from "../../../core/kit/random.ts";
 import { Spread } from "../../../core/mesh/spread/index.ts";
 import { ManualClock, settled } from "../../../loops/test-clock.ts";
+import type { Introduction } from "../../../ports/mesh/sites.ts";
 import { LINES_CHECK_MS } from "../limits.ts";
 import { Lines } from "../lines.ts";
 import { Blame } from "./blame.ts";
@@ -55,6 +56,7 @@ function stage(
     introduce: () => introduction,
     met: async () => undefined,
     heard: () => undefined,
+    isPeer: () => true,
     isEvicted: (controller) => evicted.has(controller),
     leftAt: () => null,
     urls: () => [],
@@ -229,4 +231,58 @@ it("nothing that comes over the link of a site that is evicted is taken, from th
   await links.heads(link, ["note"], null);
   expect([taken, judged, link.isOver]).toEqual([[OWN], ["evil"], true]);
   links.end();
+});
+
+it.each([true, false])(
+  "whoever delivers without a link is shown the head of the own line where it has registered: %s",
+  async (isPeer) => {
+    const links = stage(undefined, undefined, undefined, { isPeer: () => isPeer });
+    const { heads } = await links.deliver({ controller: "stranger", heads: [] });
+    expect(heads).toEqual(isPeer ? ["note"] : []);
+    links.end();
+  },
+);
+
+it("of several addresses of one parent one is linked: links to the same site do not end each other", async () => {
+  const clock = new ManualClock();
+  const parent = stage(undefined, undefined, clock);
+  const opened = vi.spyOn(parent, "open");
+  const [leader, follower] = ["http://home-1:1", "http://home-2:1"] as const;
+  const sites: LinksOptions["sites"] = {
+    identify: async () => ({ kind: "answer", body: "home" }),
+    register: async (url) =>
+      url === leader
+        ? { kind: "answer", body: null }
+        : { kind: "refused", status: 409, code: "", message: "not here", retryAfterMs: null, urls: [leader] },
+    heartbeat: async () => ({ kind: "answer", body: null }),
+    deliver: async (_url, delivery) => ({ kind: "answer", body: await parent.deliver(delivery) }),
+    consistency: () => Promise.reject(new Error("not used")),
+    stream: async (_url, { controller, heads }, signal, receive) => {
+      const link = parent.open(controller, heads);
+      signal.addEventListener("abort", () => {
+        link.close();
+        parent.down(link);
+      });
+      for (let message = await link.next(); message !== null && !signal.aborted; message = await link.next()) {
+        const { hello, heads: notes, bye } = message as { hello?: Introduction; heads?: string[]; bye?: true };
+        if (hello !== undefined) await receive({ kind: "hello", introduction: hello });
+        else if (notes !== undefined) await receive({ kind: "heads", heads: notes, atMs: 0 });
+        else if (bye === true) await receive({ kind: "bye", urls: [leader, follower] });
+      }
+      return { kind: "answer", body: null };
+    },
+    close: () => undefined,
+  };
+  const child = stage(undefined, undefined, clock, { sites, parents: [leader, follower], ownId: () => "child" });
+  for (let at = 0; at < 600; at++) await clock.advance(100);
+  expect(opened.mock.calls.length, "in a minute").toBeLessThanOrEqual(3);
+  expect(child.views().filter(({ connected }) => connected)).toHaveLength(1);
+  expect(child.views().map(({ downMs }) => downMs)).toEqual([null, null]);
+  // The one that was spare takes its place, soon.
+  opened.mockClear();
+  parent.introduceAgain();
+  for (let at = 0; at < 20; at++) await clock.advance(100);
+  expect(opened).toHaveBeenCalled();
+  child.end();
+  parent.end();
 });

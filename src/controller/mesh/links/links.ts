@@ -43,6 +43,8 @@ export interface LinksOptions {
   /** Another site says who it is: see DialOptions. */
   readonly met: (introduction: Introduction) => Promise<void>;
   readonly heard: (controller: string) => void;
+  /** It has registered here: what it has of the own line is compared before it is shown anything of it (decision 62). */
+  readonly isPeer: (controller: string) => boolean;
   /** It is sent nothing any more. A site that leaves ends its links itself, when it knows that its word has arrived. */
   readonly isEvicted: (controller: string) => boolean;
   /** The place in the own line where this site has left its mesh; null: it takes part. */
@@ -158,13 +160,19 @@ export class Links implements LinkHost {
     if (end === undefined) {
       if (heads !== undefined) await this.#options.judge.judge(controller, heads, null);
       // Without a stream the answer is all that it hears.
-      const notes = (await this.#heads.now()).map(({ note }) => note);
-      return { pages: outcomes, heads: notes };
+      const shown = await this.#heads.now();
+      return { pages: outcomes, heads: shown.filter(({ line }) => this.#mayShow(line, controller)).map(noteOf) };
     }
     if (heads !== undefined) await this.heads(end, heads, at ?? null);
     for (const one of graft) this.wish(end, { kind: "graft", graft: one });
     for (const { line } of prune) this.wish(end, { kind: "prune", line });
     return { pages: outcomes, heads: [] };
+  }
+
+  /** With no peers nothing is held, and whoever has not registered is nobody's peer: a disk from before it met that site would show it a second history. */
+  #mayShow(line: LineId, controller: string): boolean {
+    const { known, isPeer } = this.#options;
+    return !known.isOwn(line) || isPeer(controller);
   }
 
   views(): readonly LinkView[] {
@@ -393,6 +401,10 @@ export class Links implements LinkHost {
     const isAll = [...this.#ends.values()].every(({ controller }) => heard.has(controller));
     return { heard: [...heard].toSorted(), isAll };
   }
+}
+
+function noteOf({ note }: { readonly note: string }): string {
+  return note;
 }
 
 /** Null: of our own making (too much at once, no leader any more): it says nothing about the link. */

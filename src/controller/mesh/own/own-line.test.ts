@@ -198,6 +198,12 @@ describe("the head", () => {
     expect([own.status(), stage.signed]).toEqual([{ kind: "gated", why: "heads are compared" }, []]);
     why.now = null;
     expect((await own.page(line, 0))!.items).toHaveLength(3);
+    expect(await own.checkpoint(line)).toContain(line);
+    // The first peer has registered: it is compared before it is shown anything, also what was signed before.
+    why.now = "heads are compared";
+    await expect(own.page(line, 0)).rejects.toThrow(/heads are compared/);
+    await expect(own.checkpoint(line)).rejects.toThrow(/heads are compared/);
+    why.now = null;
     expect(stage.lineAt("n1").status()).toEqual({ kind: "signing" });
     const stranger = stage.lineAt("n3");
     expect(stranger.status()).toMatchObject({ kind: "not-signing", why: expect.stringContaining("n3") });

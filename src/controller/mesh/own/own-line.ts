@@ -243,7 +243,9 @@ export class OwnLine implements LineSource {
       throw new TenureError("BACKEND_UNAVAILABLE", `Nothing of this site's line is given out now: ${why}.`);
   }
 
+  /** Throws where nothing is given out, also of what was signed before. */
   #once({ line, after, size }: NoteAsked, make: () => Promise<string>): Promise<string> {
+    this.#checkOpen();
     const name = `${line} ${after} ${size}`;
     const kept = this.#notes.get(name);
     if (kept !== undefined) return kept;

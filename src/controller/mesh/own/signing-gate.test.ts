@@ -204,6 +204,27 @@ describe("one node", () => {
     expect(node.state).toBe("behind");
   });
 
+  test.each(["controller:left", "controller:evicted"] as const)(
+    "compares the first peer that registers also where it knows one that does not count: %s",
+    async (eventType) => {
+      const site = new Site(history("old"));
+      const { event } = site.stage.all.at(-1)!;
+      const line = `old.${"0".repeat(32)}`;
+      site.controllers.apply({ ...event, eventType, entityId: "old", payload: { line, sequence: 1 } });
+      expect([site.controllers.registry.peers(), site.controllers.registry.size]).toEqual([[], 1]);
+      const node = site.start();
+      await node.lead();
+      await site.clock.advance(10 * GATE_ASK_MS);
+      expect([node.gate.held, node.gate.isCompared], "not for good, however long it is alone").toEqual([null, false]);
+      const before = history("old");
+      before.grow(3);
+      site.register("b");
+      expect(node.gate.view()).toMatchObject({ state: "comparing", missing: ["b"] });
+      await node.hear("b", await headOf(before));
+      expect(node.state).toBe("behind");
+    },
+  );
+
   test("signs for good when the first peer has no more than it has", async () => {
     const site = new Site(history());
     const node = site.start();

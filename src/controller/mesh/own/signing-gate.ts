@@ -64,6 +64,8 @@ export class SigningGate {
   readonly #startedMs: number;
   #timer: Timer | null = null;
   #isStopped = false;
+  /** Somebody was to be compared, at some time of this process. */
+  #hasWaited = false;
   /** The place that is being written. */
   #marking: Promise<void> = Promise.resolve();
   /** The new line that is being written. */
@@ -254,11 +256,13 @@ export class SigningGate {
   }
 
   async #ask(): Promise<void> {
-    const { registry, hasOthers, askOthers } = this.#options;
-    // Whoever was missing may be evicted. A node that does not lead may not know its peers yet; and where there are none, the first one is
-    // compared when it comes.
-    const isDone = this.#door.current !== null && registry.size > 0 && this.#standing().kind === "open";
-    if (isDone) this.#open("no peer is left that was not compared");
+    const { hasOthers, askOthers } = this.#options;
+    // Whoever was missing may be evicted. A node that does not lead may not know its peers yet; and where there were none (nobody, or those
+    // that had left when this disk was written), the first one is compared when it comes.
+    const { kind } = this.#standing();
+    if (kind !== "open") this.#hasWaited = true;
+    if (this.#door.current !== null && this.#hasWaited && kind === "open")
+      this.#open("no peer is left that was not compared");
     if (this.#gate.isOpen || !hasOthers()) return;
     if (await askOthers()) this.#open("another member has run since it was compared");
   }

@@ -35,7 +35,7 @@ import type { ReceiptsFold } from "./receipts-fold.ts";
 export interface VerifiedPage {
   readonly page: Page;
   /** The state of its line that it was verified on. */
-  readonly from: LinePoint;
+  readonly from: LineState;
   /** The state that it gives. */
   readonly state: LineState;
   /** Of its new events whose text is known here. */
@@ -64,6 +64,8 @@ export interface ReceiptsReignOptions extends Opened {
 interface Waiting {
   readonly page: Page;
   readonly recorded: RecordedPage;
+  /** It was verified as the first page of its line, and not on what another page gives. */
+  readonly isFirst: boolean;
   readonly state: LineState;
   readonly timestamps: readonly number[];
   readonly settle: PromiseWithResolvers<PageReceived>;
@@ -217,14 +219,14 @@ function waitingOf({ page, from, state, timestamps }: VerifiedPage): Waiting {
   const settle = Promise.withResolvers<PageReceived>();
   // Of several that one caller waits for, it hears the first failure.
   settle.promise.catch(() => undefined);
-  return { page, recorded, state, timestamps, settle };
+  return { page, recorded, isFirst: from.checkpoint === null, state, timestamps, settle };
 }
 
-/** `known`: of its line; undefined: nothing. */
-function decide({ page, recorded: { from }, state }: Waiting, known: LinePoint | undefined): PageReceived {
+/** `known`: of its line; undefined: nothing. Then only a first page is taken: what rests on one that was not written would begin the line in its middle, for ever. */
+function decide({ page, recorded: { from }, isFirst, state }: Waiting, known: LinePoint | undefined): PageReceived {
   if (known !== undefined && state.size <= known.size) return { kind: "duplicate", duplicates: page.items.length };
-  const isOn = known === undefined || (from.size === known.size && from.hash === known.hash);
-  if (!isOn) return { kind: "again", have: known.size };
+  const isOn = known === undefined ? isFirst : from.size === known.size && from.hash === known.hash;
+  if (!isOn) return { kind: "again", have: known?.size ?? 0 };
   return { kind: "accepted", accepted: state.size - from.size, duplicates: from.size - page.after };
 }
 

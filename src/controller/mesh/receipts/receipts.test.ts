@@ -177,6 +177,44 @@ describe("an end of the epoch", () => {
   });
 });
 
+describe("the second page of a line whose first one was not written", () => {
+  test("is not taken for its first: the append of the first was refused, and the second waited for it", async () => {
+    const { service, log, fold } = stage();
+    const first = codeOf(service.receive([verified(site, 0, 3)]));
+    await settled();
+    // Verified on what the first one gives, while that is being written (IntakeQueue).
+    const second = service.receive([verified(site, 3, 6)]);
+    log.answer(new TenureError("UNCOMMITTED_LIMIT", "too much waits"));
+    expect(await first).toBe("UNCOMMITTED_LIMIT");
+    await settled();
+    log.commit();
+    expect(await second).toEqual([{ kind: "again", have: 0 }]);
+    expect([fold.state.line(site.line), fold.state.foreign]).toEqual([undefined, 0]);
+    const again = service.receive([verified(site, 0, 3), verified(site, 3, 6)]);
+    await settled();
+    log.commit();
+    expect((await again).map(({ kind }) => kind)).toEqual(["accepted", "accepted"]);
+    expect(fold.state.foreign).toBe(6);
+  });
+
+  test("is not taken by the next leadership of this node either", async () => {
+    const { service, log, lead, fold } = stage();
+    const first = codeOf(service.receive([verified(site, 0, 3)]));
+    await settled();
+    lead(null);
+    log.answer({ outcome: "fenced", epoch: 2 });
+    expect(await first).toBe("NOT_LEADER");
+    lead(3);
+    await settled();
+    // Its verification was under way meanwhile.
+    const second = service.receive([verified(site, 3, 6)]);
+    await settled();
+    log.commit();
+    expect(await second).toEqual([{ kind: "again", have: 0 }]);
+    expect(fold.state.line(site.line)).toBeUndefined();
+  });
+});
+
 describe("what is refused at the door", () => {
   test("is what a member can't read: not even the log is opened", async () => {
     const missing = ["n2"];

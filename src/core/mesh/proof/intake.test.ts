@@ -311,3 +311,16 @@ describe("registrations", () => {
     expect(got).toMatchObject({ kind: "bad", sequence: 1, problem: expect.stringContaining(problem) });
   });
 });
+
+test("an author is compared as text: another one, which an event spells with the same bytes, is refused", () => {
+  const [author, other] = ["a\\n", "a\n"] as const;
+  expect(JSON.stringify(other)).toBe(`"${author}"`);
+  const ring = { ...ringOf("site-a", ["n1"], digest), author };
+  const site = new TestSite(ring, digest);
+  site.register(ring);
+  site.write();
+  expectKind(verdict(site.start, site.page(0, 2)), "accepted");
+  const { state } = expectKind(verdict(site.start, site.page(0, 1)), "accepted");
+  const forged = signedPage(site, state, [changed(site.text(2), { sourceControllerId: other })]);
+  expectKind(verdict(state, forged), "bad", "its author is not");
+});

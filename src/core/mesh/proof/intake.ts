@@ -136,6 +136,7 @@ class Walk {
   readonly #question: PageQuestion;
   readonly #tree: MerkleFrontier;
   readonly #end: number;
+  /** As an event spells it, without its quotes. */
   readonly #author: Uint8Array;
   #sequence: number;
   /** Of the last event: its raw hash, and its time. */
@@ -149,7 +150,7 @@ class Walk {
     this.#question = question;
     this.#tree = frontierOf(state, digest);
     this.#end = page.after + page.items.length;
-    this.#author = textEncoder.encode(state.ring.author);
+    this.#author = textEncoder.encode(JSON.stringify(state.ring.author).slice(1, -1));
     this.#sequence = page.after;
     this.#hash = state.hash === null ? null : bytesOfHash(state.hash);
     this.#timestamp = state.timestamp;
