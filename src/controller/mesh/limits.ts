@@ -57,8 +57,10 @@ export const REDIAL_MS_MIN = 200;
 export const REDIAL_MS_MAX = 5_000;
 /** How often an address of a parent that is not used looks whether another address of the same site is still linked. */
 export const SPARE_DIAL_MS = 1_000;
-/** How often a head that is shorter than ours is compared with our history, for each line: that reads some of it. */
+/** How often a head that is shorter than ours is compared with our history, for each peer and line: that reads some of it. */
 export const HEAD_PROOF_EVERY_MS = 10_000;
+/** Peers and lines for which that was done. */
+export const PROOFS_REMEMBERED_MAX = 16_384;
 /** How often lines and rights are compared with what the registry says. */
 export const LINES_CHECK_MS = 1_000;
 /** Receipts of all lines that are in memory, for those to whom they are passed on. */

@@ -119,7 +119,7 @@ export class MeshService implements MeshLinks {
       blame: this.#blame,
       said: (line, events) => this.#word.take(line, events),
       receive: (page) => receipts.receive(page),
-      suspected: (peer, { line }, note) => this.#judge.suspected(line, note, this.#links?.askOf(peer) ?? null),
+      suspected: (peer, { line }, note) => this.#judge.suspected(peer, line, note, this.#links?.askOf(peer) ?? null),
     });
     this.#judge = new HeadsJudge({
       clock,

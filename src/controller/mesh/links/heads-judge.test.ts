@@ -106,21 +106,30 @@ describe("two histories", () => {
 
   it("of which the other is longer are proven by whoever shows it; without that, nobody is accused", async () => {
     const { judge, site, other, forks, ask, clock } = stage();
-    judge.suspected(site.line, other.page(4, 9).checkpoint, null);
+    judge.suspected("b", site.line, other.page(4, 9).checkpoint, null);
     await settled();
     expect(forks).toEqual([]);
     clock.nowMs += HEAD_PROOF_EVERY_MS;
-    judge.suspected(site.line, other.page(4, 9).checkpoint, ask(other));
+    judge.suspected("b", site.line, other.page(4, 9).checkpoint, ask(other));
     await settled();
     expect(forks.map((evidence) => verifyEvidence(evidence, site.ring, tools))).toEqual([true]);
   });
 
   it("that are one after all accuse nobody: the page was changed on its way", async () => {
     const { judge, site, forks, ask } = stage();
-    judge.suspected(site.line, site.page(4, 9).checkpoint, ask(site));
+    judge.suspected("b", site.line, site.page(4, 9).checkpoint, ask(site));
     await settled();
     expect(forks).toEqual([]);
   });
+});
+
+it("a peer that shows old heads all the time does not keep another one's second history from being proven", async () => {
+  const { judge, site, other, forks, clock } = stage();
+  await judge.judge("liar", [site.head(4)], null);
+  await judge.judge("b", [other.head(5)], null);
+  await settled();
+  expect(forks.map((evidence) => verifyEvidence(evidence, site.ring, tools))).toEqual([true]);
+  expect(clock.nowMs, "within the time of the first proof").toBeLessThan(HEAD_PROOF_EVERY_MS);
 });
 
 it("a proof is made for a line now and then, not for every head", async () => {

@@ -6,7 +6,8 @@
 //        ──▶ another root                           suspected ── a proof of consistency ──▶ consistent · forked, with evidence · asked again
 //
 // Invariants: a line is only called forked with evidence that anybody can verify; whoever shows a note is blamed for one that is malformed or
-// wrongly signed, never the line; one proof is made or asked for at a time for each line, and each line at most every HEAD_PROOF_EVERY_MS.
+// wrongly signed, never the line; for each peer and line a proof is made or asked for at most every HEAD_PROOF_EVERY_MS: what one peer shows takes
+// nothing away from another, or a liar could keep a fork from being proven.
 
 import { assertNever } from "../../../core/kit/assert.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
@@ -19,7 +20,7 @@ import type { LineConsistency } from "../../../ports/mesh/sites.ts";
 import { Slice } from "../../slice.ts";
 import type { Blame } from "./blame.ts";
 import type { KnownLines } from "./intake-queue.ts";
-import { HEAD_PROOF_EVERY_MS } from "../limits.ts";
+import { HEAD_PROOF_EVERY_MS, PROOFS_REMEMBERED_MAX } from "../limits.ts";
 
 /** Asks the site that showed a note for a proof; null: it can't be asked, because it is the one that dials. */
 export type AskProof = ((line: LineId, from: number, to: number) => Promise<LineConsistency | null>) | null;
@@ -37,8 +38,8 @@ export interface HeadsJudgeOptions {
 
 export class HeadsJudge {
   readonly #options: HeadsJudgeOptions;
-  /** When a proof of a line may be made or asked for again. */
-  readonly #provenMs = new Map<LineId, number>();
+  /** By peer and line: when a proof may be made or asked for again. */
+  readonly #provenMs = new Map<string, number>();
 
   constructor(options: HeadsJudgeOptions) {
     this.#options = options;
@@ -60,9 +61,9 @@ export class HeadsJudge {
   }
 
   /** A page, or a head, is signed and does not fit. */
-  suspected(line: LineId, note: string, ask: AskProof): void {
+  suspected(peer: string, line: LineId, note: string, ask: AskProof): void {
     const state = this.#options.known.stateOf(line);
-    if (state !== null) this.#prove(state, note, ask);
+    if (state !== null) this.#prove(peer, state, note, ask);
   }
 
   #one(peer: string, note: string, ask: AskProof): readonly [LineId, number] | null {
@@ -91,7 +92,7 @@ export class HeadsJudge {
         return [line, size];
       case "behind-unknown":
       case "suspected":
-        this.#prove(state, note, ask);
+        this.#prove(peer, state, note, ask);
         return [line, size];
       case "fork":
         forked(compared.evidence);
@@ -101,11 +102,14 @@ export class HeadsJudge {
     }
   }
 
-  #prove(state: LineState, note: string, ask: AskProof): void {
+  #prove(peer: string, state: LineState, note: string, ask: AskProof): void {
     const { clock } = this.#options;
     const nowMs = clock.monotonicMs();
-    if (nowMs < (this.#provenMs.get(state.line) ?? -Infinity)) return;
-    this.#provenMs.set(state.line, nowMs + HEAD_PROOF_EVERY_MS);
+    const name = `${peer} ${state.line}`;
+    if (nowMs < (this.#provenMs.get(name) ?? -Infinity)) return;
+    // What is forgotten is one proof for each.
+    if (this.#provenMs.size >= PROOFS_REMEMBERED_MAX) this.#provenMs.clear();
+    this.#provenMs.set(name, nowMs + HEAD_PROOF_EVERY_MS);
     void this.#settle(state, note, ask);
   }
 
