@@ -113,20 +113,19 @@ interface LineItems {
 
 async function itemsByLine({ stage, hostile }: MeshWorld, agreed: Heads): Promise<ReadonlyMap<string, LineItems>> {
   const found = new Map<string, LineItems>();
-  const at = async (line: string): Promise<Map<string, readonly string[]>> => {
-    const items = new Map<string, readonly string[]>();
+  const all = await Promise.all(stage.sites.map(async (site) => [site.id, await site.itemsByLine()] as const));
+  const at = (line: string): Map<string, readonly string[]> => {
     const size = agreed.get(line)?.size ?? 0;
-    for (const site of stage.sites) items.set(site.id, (await site.items(line)).slice(0, size));
-    return items;
+    return new Map(all.map(([id, byLine]) => [id, (byLine.get(line) ?? []).slice(0, size)]));
   };
   for (const site of stage.sites) {
     const line = await site.ownLine();
-    const everywhere = await at(line);
+    const everywhere = at(line);
     found.set(line, { author: everywhere.get(site.id)!, at: everywhere });
   }
   for (const { line } of [hostile.victim, hostile.evil]) {
     const author = Array.from({ length: line.size }, (_, place) => line.text(place + 1));
-    found.set(line.line, { author, at: await at(line.line) });
+    found.set(line.line, { author, at: at(line.line) });
   }
   return found;
 }

@@ -4,6 +4,8 @@
 import { createHash } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { canonicalJson } from "../../src/core/events/canonical.ts";
+import { isWithheld } from "../../src/core/mesh/proof/index.ts";
 import {
   OPERATOR_KEY,
   startTenureCluster,
@@ -32,6 +34,16 @@ export interface SiteOptions {
 
 export type Heads = ReadonlyMap<string, { readonly size: number; readonly root: string }>;
 const NO_HEADS: Heads = new Map();
+
+/** As GET /api/events/since shows it. */
+interface Arrived {
+  readonly line: string | null;
+  readonly lineSequence: number;
+  readonly eventHash: string;
+  readonly eventType: string;
+  readonly withheld?: boolean;
+  readonly [field: string]: unknown;
+}
 
 export class TestSite {
   readonly id: string;
@@ -119,6 +131,28 @@ export class TestSite {
       // A relay's page may begin before what was asked for.
       const fresh = page.items.slice(items.length - page.after);
       items.push(...fresh.map((item) => (typeof item === "string" ? item : JSON.stringify(item))));
+    }
+  }
+
+  /**
+   * The same of every line, from what has arrived here, a thousand in a request: a relay serves pages as they came, and those may be tens of
+   * thousands. The text of each is made of its fields, and what is not what was hashed shows.
+   */
+  async itemsByLine(): Promise<ReadonlyMap<string, readonly string[]>> {
+    const byLine = new Map<string, string[]>();
+    for (let after = 0; ;) {
+      const path = `/api/events/since/${after}?limit=1000`;
+      const { events, throughSequence } = await this.get<{ events: readonly Arrived[]; throughSequence: number }>(path);
+      if (events.length === 0) return byLine;
+      for (const { line, lineSequence, eventHash, withheld, ...fields } of events) {
+        const items = byLine.get(line ?? "") ?? [];
+        byLine.set(line ?? "", items);
+        const isStub = withheld === true || isWithheld(fields.eventType);
+        items[lineSequence - 1] = isStub
+          ? JSON.stringify({ hash: eventHash })
+          : canonicalJson({ ...fields, sequence: lineSequence });
+      }
+      after = throughSequence;
     }
   }
 

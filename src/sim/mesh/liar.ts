@@ -112,7 +112,7 @@ export class Liar {
     this.#second = new Branch(() => ledger.of(this.site), event.sequence, digest, retell);
   }
 
-  /** Two notes of another site's line, of one size and with two roots; both are signed by the liar's own key. */
+  /** Two notes of another site's line, of one size and with two roots, said to be under that line's ring; both are signed by the liar's own key. */
   #slander(): Retell {
     const { digest } = this.#stage;
     const [node] = this.#stage.site(this.site).names as readonly [string];
@@ -124,7 +124,8 @@ export class Liar {
       return signCheckpoint(checkpoint, { node: names[0]!, signer: this.#stage.signerOf(node) }, digest);
     };
     const [smaller, larger, rootAt] = [note("aa".repeat(32)), note("bb".repeat(32)), "bb".repeat(32)];
-    const evidence = { line, ring: "00".repeat(32), smaller, larger, rootAt, path: [] };
+    const ring = this.#stage.site(id).server(names[0]!)?.lines.own()?.ringHash ?? "00".repeat(32);
+    const evidence = { line, ring, smaller, larger, rootAt, path: [] };
     const said = { eventType: "controller:forked", entityType: "controller", entityId: id } as const;
     return (event) => ({ ...event, ...said, payload: { line, evidence } });
   }

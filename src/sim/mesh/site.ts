@@ -50,7 +50,7 @@ export interface SiteServer {
   readonly parts: NodeServices["parts"];
   readonly archive: Archive;
   readonly receipts: Archive;
-  readonly lines: Pick<MeshLines, "gate" | "resume">;
+  readonly lines: Pick<MeshLines, "gate" | "own" | "resume">;
 }
 
 export interface SiteStage {

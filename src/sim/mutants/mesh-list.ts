@@ -117,7 +117,7 @@ export const MESH_MUTANTS: readonly Mutant[] = [
     "invariant 5",
     {
       file: JUDGE,
-      find: "        this.#prove(state, note, ask);\n        return [line, size];",
+      find: "        this.#prove(peer, state, note, ask);\n        return [line, size];",
       replace: "        return [line, size];",
     },
     { file: JUDGE, find: "forked(compared.evidence);", replace: "void forked;" },
