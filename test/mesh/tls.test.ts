@@ -202,7 +202,7 @@ it(
             .get<{ links: readonly { problem?: string | null }[] }>("/v1/mesh/sites")
             .catch(() => null);
           problem = shown?.links.map((link) => link.problem ?? "").join() ?? "";
-          return problem !== "";
+          return problem !== "" && problem !== "not reached yet";
         },
         SPREAD_MS,
       );
