@@ -51,8 +51,13 @@ export function answerTo(error: unknown, stage: Stage, isFenced: boolean, view: 
       // Design D17: nothing was written, and this node is about to lead no more.
       return isFenced ? handingOver(view()) : answered(error, {});
     default:
-      return answered(error, error instanceof Refusal ? error.details : {});
+      return answered(error, error instanceof Refusal ? error.details : fieldOf(error));
   }
+}
+
+/** Services name it too: a check that needs their state is theirs. */
+function fieldOf({ field }: TenureError): Readonly<Record<string, unknown>> {
+  return field === undefined ? {} : { field };
 }
 
 function handingOver(view: ClusterView): ErrorAnswer {

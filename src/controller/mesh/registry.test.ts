@@ -156,13 +156,14 @@ describe("the ring that a site shows", () => {
   it("must be a ring, of the id that registers, and of the line that is named", async () => {
     const { register } = stage();
     const ring = ringOf("b");
-    for (const metadata of [
-      { ring: { ...ring, extra: 1 }, proof: proofOf("b") },
-      { line: "b.1234" },
-      { ring: ringOf("c"), proof: proofOf("b") },
-      { ring, line: lineIdOf(ringOf("b", "n2"), digest), proof: proofOf("b") },
-    ]) {
-      await expect(register("b", metadata as ControllerMetadata)).rejects.toMatchObject({ code: "BAD_REQUEST" });
+    for (const [field, metadata] of [
+      ["metadata.ring", { ring: { ...ring, extra: 1 }, proof: proofOf("b") }],
+      ["metadata.ring", { line: "b.1234" }],
+      ["metadata.ring", { ring: ringOf("c"), proof: proofOf("b") }],
+      ["metadata.line", { ring, line: lineIdOf(ringOf("b", "n2"), digest), proof: proofOf("b") }],
+    ] as const) {
+      const registered = register("b", metadata as unknown as ControllerMetadata);
+      await expect(registered).rejects.toMatchObject({ code: "BAD_REQUEST", field });
     }
   });
 

@@ -185,7 +185,7 @@ export class RegistryService implements Controllers {
       const decision = decide();
       switch (decision.kind) {
         case "refused":
-          throw new TenureError(decision.code, decision.message);
+          throw new TenureError(decision.code, decision.message, { field: decision.field });
         case "unchanged":
           return [];
         case "write":
@@ -274,5 +274,5 @@ function draftOf({ newId, nowMs }: Moment, id: string, eventType: RegistryEventT
 }
 
 function badRequest(field: string, problem: string): TenureError {
-  return new TenureError("BAD_REQUEST", `${field} ${problem}.`);
+  return new TenureError("BAD_REQUEST", `${field} ${problem}.`, { field });
 }

@@ -94,12 +94,15 @@ const BRAND: unique symbol = Symbol.for("tenure.error") as never;
 /** A handled error of the world. `message` says what happened, why, and what to do next. */
 export class TenureError extends Error {
   readonly code: ErrorCode;
+  /** Of BAD_REQUEST: which part of the request is wrong, where it is known. */
+  readonly field: string | undefined;
   readonly [BRAND] = true;
 
-  constructor(code: ErrorCode, message: string, options?: { cause?: unknown }) {
+  constructor(code: ErrorCode, message: string, options?: { cause?: unknown; field?: string | undefined }) {
     super(message, options);
     this.name = "TenureError";
     this.code = code;
+    this.field = options?.field;
   }
 
   get retryable(): boolean {

@@ -137,7 +137,7 @@ export class SigningGate {
       await this.#renewing;
     } else if (standing.kind === "behind") {
       const text = `${textOf(standing)}. The line can't go on from this disk: \`tenure mesh resume --new-line\` begins the next one.`;
-      throw new TenureError("BAD_REQUEST", text);
+      throw new TenureError("BAD_REQUEST", text, { field: "new_line" });
     } else if (standing.kind === "comparing") {
       await this.#write(reign, "controller:resumed", resumed(request.caller, null));
     }

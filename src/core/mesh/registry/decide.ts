@@ -21,6 +21,8 @@ interface Refused {
   readonly kind: "refused";
   readonly code: ErrorCode;
   readonly message: string;
+  /** Of the request, where one of them is wrong. */
+  readonly field: string | undefined;
 }
 
 export type Decision<P> = { readonly kind: "write"; readonly payload: P } | { readonly kind: "unchanged" } | Refused;
@@ -97,7 +99,7 @@ export function decideHeartbeat(registry: Registry, beat: Beat): Decision<SiteRe
 
 export function decideApprove(registry: Registry, id: string, approved: SiteApproved): Decision<SiteApproved> {
   const site = registry.site(id);
-  if (registry.own?.controllerId === id) return refused("BAD_REQUEST", `${id} is this site itself.`);
+  if (registry.own?.controllerId === id) return refused("BAD_REQUEST", `${id} is this site itself.`, "id");
   if (site === undefined) {
     // Whoever knows its ring may approve a site before it has registered; a bare id might be anybody's.
     if (approved.ring === null) return unknownSite(id);
@@ -107,6 +109,7 @@ export function decideApprove(registry: Registry, id: string, approved: SiteAppr
     return refused(
       "BAD_REQUEST",
       `The line of ${id} has forked and stays frozen. Approve the ring of its next generation: \`tenure mesh approve ${id} --ring HASH\`.`,
+      "ring",
     );
   }
   if (site.isApproved && !site.isEvicted && (approved.ring === null || approved.ring === site.approvedRing)) {
@@ -244,6 +247,6 @@ function unknownSite(id: string): Refused {
   return refused("NOT_FOUND", `There is no site ${id} in the registry.`);
 }
 
-function refused(code: ErrorCode, message: string): Refused {
-  return { kind: "refused", code, message };
+function refused(code: ErrorCode, message: string, field?: string): Refused {
+  return { kind: "refused", code, message, field };
 }
