@@ -28,10 +28,20 @@ let cluster: TenureCluster;
 let leader: TenureNode;
 let standbys: TenureNode[];
 let jobId: string;
+/** The site's own line in its mesh, in which it is alone. */
+let line: string;
 
 beforeAll(async () => {
-  cluster = await startTenureCluster({ election: CALM_ELECTION });
+  cluster = await startTenureCluster({
+    election: CALM_ELECTION,
+    prepare: (node) => node.configure({ mesh: { mode: "distributed", controller_id: "here" } }),
+  });
   await look();
+  await waitFor("the site to have a line", async () => {
+    const { body } = await call(leader, "meshSites");
+    line = (body["own"] as { line: string } | null)?.line ?? "";
+    return line !== "";
+  });
   jobId = (await leader.call<{ id: string }>("/v1/jobs", { key, body: { kind: "build" } })).body.id;
   const acquire = { session: "s", identity: "me", ttl_ms: 60_000, wait_ms: 0 };
   await leader.call("/v1/scopes/payer/acquire", { key, body: acquire });
@@ -67,7 +77,12 @@ describe("reads", () => {
   const reads = routes.filter(([id, { method }]) => method === "GET" && id !== "events");
 
   it.each(reads)("%s answers on every node, says where from, and fits the contract", async (id, route) => {
-    const query = id === "eventsProof" ? "?sequence=1" : "";
+    const queries: Partial<Record<RouteId, string>> = {
+      eventsProof: "?sequence=1",
+      meshPages: `?line=${line}&after=0`,
+      meshConsistency: `?line=${line}&from=1&to=2`,
+    };
+    const query = queries[id] ?? "";
     for (const node of cluster.nodes) {
       if (id === "readSnapshot" && node !== leader) continue;
       const isStandby = node !== leader;
@@ -89,7 +104,10 @@ describe("reads", () => {
 
   it("every read but probes and what is a node's own takes consistency and max_stale_ms", () => {
     const without = reads.filter((one) => !consistent.includes(one)).map(([id]) => id);
-    expect(without.toSorted()).toEqual(
+    // What is known of other sites is as old as the links to them.
+    const meshWide = reads.filter(([, { path }]) => path.startsWith("/v1/mesh/")).map(([id]) => id);
+    expect(meshWide.filter((id) => !without.includes(id))).toEqual([]);
+    expect(without.filter((id) => !meshWide.includes(id)).toSorted()).toEqual(
       ["audit", "diagnostics", "healthz", "livez", "metrics", "openapi", "readSnapshot", "readyz"].toSorted(),
     );
   });
