@@ -12,7 +12,7 @@ const row = {
   tenure_p99_ms: positive,
   cpu_us_per_job: positive,
 };
-const short = ["--rounds", "1", "--warm-first-ms", "200", "--window-ms", "400", "--warm-ms", "200", "--samples", "3"];
+const short = ["--rounds", "1", "--warm-first-ms", "200", "--window-ms", "2000", "--warm-ms", "500", "--samples", "3"];
 
 describe("jobs", () => {
   test("a row for each shape, through the SDK and without it", { timeout: LIMIT_MS }, async () => {

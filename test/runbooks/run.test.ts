@@ -23,14 +23,19 @@ import {
   type TenureNode,
   waitFor,
 } from "../servers/index.ts";
+import { TestSite } from "../mesh/test-sites.ts";
+import { findProgram } from "../servers/server-process.ts";
 import { blocksOf, commandsOf, runbooks } from "./documents.ts";
 
 const HOST = "127.0.0.1";
 const COMMAND_MS_MAX = 90_000;
 /** Of the machine, not of npm: they need one with systemd and a time service, or a Kubernetes. */
 const NOT_RUN = [/^timedatectl$/, /^chronyc /, /^systemctl list-timers /, /^journalctl /, /^kubectl get /];
+const HAS_JQ = findProgram("jq") !== undefined;
+if (!HAS_JQ) NOT_RUN.push(/ \| jq /);
 /** Its rollover has a test of its own. */
 const ELSEWHERE = ["cluster-certificates.md"];
+const IN_A_MESH = ["mesh-fork.md", "mesh-peer-lagging.md", "mesh-peer-unreachable.md", "mesh-sites.md"];
 const ON_POSTGRES = [
   "database-failover.md",
   "heartbeat-late.md",
@@ -138,8 +143,11 @@ function shell(command: string, environment: Record<string, string>): Promise<Sa
 }
 
 async function run(from: Page, pattern: RegExp, node = cluster.nodes[0]!, places: Places = {}): Promise<string> {
-  const command = localised(from.take(pattern), node, places);
-  const said = await shell(command, operator());
+  return runIn(operator(), from, localised(from.take(pattern), node, places));
+}
+
+async function runIn(environment: Record<string, string>, from: Page, command: string): Promise<string> {
+  const said = await shell(command, environment);
   expect(said, `${from.file}: ${command}`).toMatchObject({ code: 0 });
   return said.stdout;
 }
@@ -159,7 +167,7 @@ function startAs(from: Page, node: TenureNode): void {
   node.start();
 }
 
-const SERVER_PAGES = [...PAGES.keys()].filter((file) => ![...ON_POSTGRES, ...ELSEWHERE].includes(file));
+const SERVER_PAGES = [...PAGES.keys()].filter((file) => ![...IN_A_MESH, ...ON_POSTGRES, ...ELSEWHERE].includes(file));
 
 describe("on a cluster with TLS and keys", () => {
   it.each(SERVER_PAGES)("what only reads in %s", async (file) => {
@@ -276,6 +284,78 @@ describe("on a cluster with TLS and keys", () => {
       await runWhenReady(from, new RegExp(`member add n${at + 2} `), node, { [`add n${at + 2} `]: `add ${node.id} ` });
     }
     await cluster.steady();
+  });
+});
+
+describe("on sites of a mesh", () => {
+  let sites: Record<"rome" | "paris" | "berlin", TestSite>;
+  beforeAll(async () => {
+    const children = ["paris", "berlin"];
+    const rome = await TestSite.start({ id: "rome", children, election: CALM_ELECTION });
+    const child = (id: string): Promise<TestSite> =>
+      TestSite.start({ id, parents: [rome.url], election: CALM_ELECTION });
+    sites = { rome, paris: await child("paris"), berlin: await child("berlin") };
+    const isUp = async (): Promise<boolean> => {
+      const { links } = await rome.get<{ links: readonly { connected: boolean }[] }>("/v1/mesh/sites");
+      return links.length === children.length && links.every(({ connected }) => connected);
+    };
+    await waitFor("both sites to be linked", isUp);
+  }, 240_000);
+  afterAll(() => Promise.all(Object.values(sites ?? {}).map((site) => site.end())));
+
+  /** The pages are read at Rome. */
+  async function runAt(site: TestSite, from: Page, pattern: RegExp, places: Places = {}): Promise<string> {
+    const environment = { TENURE_URL: site.url, TENURE_API_KEY_FILE: join(work, "operator.key") };
+    const all = { SITE: "paris", URL: sites.paris.url, ...places };
+    const command = Object.entries(all).reduce(
+      (text, [word, value]) => text.replaceAll(word, value),
+      from.take(pattern),
+    );
+    return runIn(environment, from, command);
+  }
+
+  it("mesh-peer-lagging.md: what a link says of itself", async () => {
+    const from = page("mesh-peer-lagging.md");
+    expect(await runAt(sites.rome, from, /mesh status$/)).toContain("paris");
+    // A line of output for each link; the keys are those that the page asks for, and a link has them all.
+    if (HAS_JQ) {
+      const shown = await runAt(sites.rome, from, /mesh status -o json \| jq/);
+      for (const key of ["lag_events", "missing_events"]) expect(shown).toMatch(new RegExp(`"${key}": \\d`));
+      expect(shown).toMatch(/"controller": "paris"[^}]*"blamed": \{/);
+    }
+  });
+
+  it("mesh-sites.md: a new line where the keys are lost, and the proof of a site", async () => {
+    const from = page("mesh-sites.md");
+    expect(await runAt(sites.rome, from, /mesh status/)).toContain("signing");
+    expect(await runAt(sites.rome, from, /mesh sites/)).toContain("berlin");
+    await runAt(sites.rome, from, /mesh evidence/);
+    expect(await runAt(sites.rome, from, /mesh verify/)).toMatch(/equal/);
+    await runAt(sites.rome, from, /mesh audit/);
+    const before = await sites.berlin.ownLine();
+    await runAt(sites.berlin, from, /mesh resume --new-line/);
+    await waitFor("the ring of the new line", async () => (await sites.berlin.ownLine()) !== before);
+    expect(await runAt(sites.berlin, from, /mesh key/)).toContain(sites.berlin.id);
+  });
+
+  it("mesh-fork.md: a site comes back with the ring that its operator reads out", async () => {
+    const from = page("mesh-fork.md");
+    await runAt(sites.rome, from, /mesh evidence paris$/);
+    await runAt(sites.rome, from, /mesh evidence paris -o json/);
+    const before = await sites.paris.ownLine();
+    await runAt(sites.paris, from, /mesh resume --new-line/);
+    await waitFor("the ring of the new line", async () => (await sites.paris.ownLine()) !== before);
+    const ring = /[0-9a-f]{64}/.exec(await runAt(sites.paris, from, /mesh key/))![0];
+    const written = /[0-9a-f]{64}/.exec(from.left.join("\n"))![0];
+    expect(await runAt(sites.rome, from, /mesh approve/, { [written]: ring })).toContain("paris");
+  });
+
+  it("mesh-peer-unreachable.md: a site that is gone for good is evicted", async () => {
+    const from = page("mesh-peer-unreachable.md");
+    await runAt(sites.rome, from, /mesh status/);
+    await runAt(sites.rome, from, /cluster status/, { "https://berlin-1.example:7401": sites.berlin.url });
+    await sites.berlin.node.kill9();
+    expect(await runAt(sites.rome, from, /mesh evict berlin/)).toContain("berlin");
   });
 });
 
