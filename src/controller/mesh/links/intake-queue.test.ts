@@ -25,6 +25,8 @@ function stage() {
   const received: VerifiedPage[] = [];
   const suspicions: string[] = [];
   const world = { isWanted: true, isKnown: true, isOwn: false };
+  /** How many events were handed on, and the keys in force then. */
+  const said: [count: number, keys: number | null][] = [];
   let receive = async (page: VerifiedPage): Promise<PageReceived> => {
     states.set(page.page.line, page.state);
     const accepted = page.state.size - page.from.size;
@@ -43,7 +45,7 @@ function stage() {
       begin: async (line) => (world.isKnown && line === site.line ? emptyLine(site.ring, digest) : null),
     },
     blame,
-    said: async () => undefined,
+    said: async (line, events) => void said.push([events.length, states.get(line)?.ring.keys.length ?? null]),
     receive: (page) => {
       received.push(page);
       return receive(page);
@@ -51,7 +53,7 @@ function stage() {
     suspected: (peer, { line }) => void suspicions.push(`${peer} ${line}`),
   });
   const instead = (other: typeof receive): void => void (receive = other);
-  return { clock, blame, site, states, received, suspicions, world, queue, instead };
+  return { clock, blame, site, states, received, suspicions, world, queue, instead, said };
 }
 
 function spoilt(page: Page): Page {
@@ -196,6 +198,24 @@ describe("pages of one line", () => {
     expect(received.map(({ from }) => from.size)).toEqual([0, 20]);
     written.resolve();
     expect(await Promise.all(outcomes)).toMatchObject([{ accepted: 20 }, { accepted: 1 }, { accepted: 2 }]);
+  });
+
+  it("that bring another ring are followed by a look at what waits for that ring, also where no page comes after them", async () => {
+    const { queue, site, said, instead } = stage();
+    site.register(ringOf("a", ["n1", "n2"], digest));
+    await queue.take("b", site.page(0, 20));
+    expect(await queue.take("b", site.page(20, 21))).toMatchObject({ accepted: 1 });
+    await settled();
+    expect(said).toEqual([
+      [20, null],
+      [1, 1],
+      [0, 2],
+    ]);
+    site.register(ringOf("a", ["n1"], digest));
+    instead(() => Promise.reject(new TenureError("DISK_FULL", "full")));
+    expect(await queue.take("b", site.page(21, 22))).toMatchObject({ error: "BACKEND_UNAVAILABLE" });
+    await settled();
+    expect(said.slice(3), "it is not in force").toEqual([[1, 2]]);
   });
 
   it("of a log that does not answer are refused in time, and one peer has so many here at most", async () => {

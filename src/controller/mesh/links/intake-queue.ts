@@ -54,7 +54,7 @@ export interface IntakeOptions {
   readonly digest: Digest;
   readonly verify: VerifySignature;
   readonly lines: KnownLines;
-  /** Resolves when all that follows from these events for this site is written. Rejects as a write to the log does. */
+  /** Resolves when all that follows from these events for this site is written. Rejects as a write to the log does. None: the line has another ring. */
   readonly said: (line: LineId, events: Accepted["events"]) => Promise<void>;
   /** Resolves when it is applied here. Rejects as a write to the log does. Those of one line are called in their order. */
   readonly receive: (page: VerifiedPage) => Promise<PageReceived>;
@@ -210,9 +210,20 @@ export class IntakeQueue {
     const applied = isApplied.then(() => {
       if (this.#ahead.get(line) === ahead) this.#ahead.delete(line);
     });
-    // What others have said about the line waits for its next ring, and is verified under the one that is applied (WordOfOthers).
-    if (ahead.bytes > RECORD_GATHERED_BYTES_MAX || state.ring !== from.ring) await applied;
+    const isNewRing = state.ring !== from.ring;
+    if (ahead.bytes > RECORD_GATHERED_BYTES_MAX || isNewRing) await applied;
+    if (isNewRing && (await isApplied)) await this.#lookAgain(line);
     return { outcome };
+  }
+
+  /** What others have said about the line waits for its next ring, and is verified under the one that is applied (WordOfOthers): no other page may follow. */
+  async #lookAgain(line: LineId): Promise<void> {
+    try {
+      await this.#options.said(line, []);
+    } catch (error) {
+      // It waits for the line's next page, then.
+      if (!TenureError.is(error)) throw error;
+    }
   }
 
   /** Never rejects. */
