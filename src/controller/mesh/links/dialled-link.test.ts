@@ -291,10 +291,10 @@ describe("what comes down the stream", () => {
     const untilMs = clock.monotonicMs() + ms;
     let count = 0;
     while (clock.monotonicMs() < untilMs && count < max) {
-      let isRead = false;
-      void hand(message).then(() => (isRead = true));
-      for (let turn = 0; turn < 20 && !isRead; turn++) await Promise.resolve();
-      while (!isRead) await clock.advance(10);
+      const reading = { isOver: false };
+      void hand(message).then(() => (reading.isOver = true));
+      for (let turn = 0; turn < 20 && !reading.isOver; turn++) await Promise.resolve();
+      while (!reading.isOver) await clock.advance(10);
       count++;
     }
     stop.abort();
