@@ -36,6 +36,7 @@ export class TestControllers extends RegistryService {
       checkMs: 60_000,
       lineState: () => null,
       unready: () => [],
+      isLinked: () => false,
     });
     this.fold = fold;
   }

@@ -130,6 +130,7 @@ describe("a stream", () => {
     expect(answer).toEqual({ kind: "answer", body: null });
     expect(got).toEqual([
       { kind: "heads", heads: ["n"], atMs: 5 },
+      { kind: "other" },
       { kind: "graft", graft: { line: "b.1", after: 7 } },
       { kind: "prune", line: "b.1" },
       { kind: "bye", urls: ["http://x:1"] },

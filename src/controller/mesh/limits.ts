@@ -55,6 +55,8 @@ export const LINE_SHOWN_LENGTH_MAX = 128;
  */
 export const REDIAL_MS_MIN = 200;
 export const REDIAL_MS_MAX = 5_000;
+/** The longest that is waited because another site asked for it (Retry-After). */
+export const RETRY_AFTER_MS_MAX = 30_000;
 /** How often an address of a parent that is not used looks whether another address of the same site is still linked. */
 export const SPARE_DIAL_MS = 1_000;
 /** How often a head that is shorter than ours is compared with our history, for each peer and line: that reads some of it. */

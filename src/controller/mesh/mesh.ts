@@ -199,6 +199,11 @@ export class MeshService implements MeshLinks {
     return this.#options.fold.controllers.registry.site(controller)?.isEvicted ?? false;
   }
 
+  /** A link to this site is open, whoever dialled. */
+  isLinked(controller: string): boolean {
+    return this.#links?.isLinked(controller) ?? false;
+  }
+
   hint(event: Readonly<Record<string, unknown>>): HintAnswer {
     this.#door.serving();
     const { registry } = this.#options.fold.controllers;

@@ -22,7 +22,7 @@ function stage() {
   const clock = new ManualClock();
   const written = new CommittedAtOnce(fold);
   const reigns: ((reign: JournalReign) => unknown)[] = [];
-  const world = { unready: [] as string[], lines: new Map<string, LineState>() };
+  const world = { unready: [] as string[], lines: new Map<string, LineState>(), linked: new Set<string>() };
   let reign = { isOver: false };
   const service = new RegistryService({
     fold,
@@ -41,6 +41,7 @@ function stage() {
     checkMs: CHECK_MS,
     lineState: (line) => world.lines.get(line) ?? null,
     unready: () => world.unready,
+    isLinked: (id) => world.linked.has(id),
   });
   const lead = (): void => {
     reign.isOver = true;
@@ -71,6 +72,24 @@ function proofOf(controller: string, { url = `http://${controller}:1`, receiver 
   const signature = signer.sign(possessionText({ id: controller, url, receiver }));
   return { key: toBase64(signer.publicKey), signature: toBase64(signature) };
 }
+
+it("a heartbeat to a site that leaves is answered for as long as the caller's link is open", async () => {
+  const { service, register, world, types, fold } = stage();
+  fold.apply({
+    eventType: "controller:registered",
+    entityId: "home",
+    payload: { name: "home", urls: [], line: "home.1", ...ringOf("home") },
+    sequence: 1,
+  } as never);
+  await register("far");
+  await service.leave(REQUEST);
+  const before = types().length;
+  world.linked.add("far");
+  await expect(service.heartbeat({ id: "far" })).resolves.toHaveProperty("expiresAtMs");
+  expect(types()).toHaveLength(before);
+  world.linked.clear();
+  await expect(service.heartbeat({ id: "far" })).rejects.toMatchObject({ code: "MESH_DISABLED" });
+});
 
 describe("the time to live of a registration", () => {
   it("is renewed by heartbeats, which are not events, and ends in one event", async () => {

@@ -57,6 +57,8 @@ export interface RegistryServiceOptions {
   readonly lineState: (line: string) => LineState | null;
   /** Nodes that are not known to be of a release that reads these records: one would stop them. */
   readonly unready: () => readonly string[];
+  /** A link to this site is open, whoever dialled. */
+  readonly isLinked: (id: string) => boolean;
 }
 
 export class RegistryService implements Controllers {
@@ -98,7 +100,8 @@ export class RegistryService implements Controllers {
   }
 
   async heartbeat(beat: ControllerBeat): Promise<ControllerLease> {
-    return this.#heardBy(beat.id, () => decideHeartbeat(this.#options.fold.registry, beat));
+    const { fold, isLinked } = this.#options;
+    return this.#heardBy(beat.id, () => decideHeartbeat(fold.registry, beat, isLinked(beat.id)));
   }
 
   async approve(request: Request, id: string, ring: string | null): Promise<ControllerView> {

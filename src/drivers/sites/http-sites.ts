@@ -208,7 +208,7 @@ async function readMessages(
       stopTimer(timer);
       for (const line of linesIn(splitter, chunk, at)) {
         const message = linkMessageOf(parseObject(line, at, SITE));
-        if (message !== null && !signal.aborted) await receive(message);
+        if (!signal.aborted) await receive(message);
       }
       timer = startTimer(silent, SITE_SILENCE_MS);
     }

@@ -21,5 +21,5 @@ it.each([
   ["with a version that is no text", { ...HELLO, metadata: { ...METADATA, version: {} } }],
   ["with a name without a bound", { ...HELLO, name: "p".repeat(100_000) }],
 ])("a hello %s is none", (_name, hello) => {
-  expect(linkMessageOf({ hello })).toBeNull();
+  expect(linkMessageOf({ hello })).toEqual({ kind: "other" });
 });

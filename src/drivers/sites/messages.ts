@@ -13,18 +13,17 @@ import { SITE_TEXT_LENGTH_MAX, SITE_URLS_MAX } from "./limits.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Null: not one that this release knows. A newer site may send more kinds. */
-export function linkMessageOf(fields: Fields): LinkMessage | null {
+export function linkMessageOf(fields: Fields): LinkMessage {
   const { page, hello, heads, at, graft, prune, bye, urls } = fields;
   if (isObject(page)) return { kind: "page", page };
-  if (isObject(hello)) return helloOf(hello);
+  if (isObject(hello)) return helloOf(hello) ?? { kind: "other" };
   if (isTexts(heads) && typeof at === "number") return { kind: "heads", heads, atMs: at };
   if (isObject(graft) && typeof graft["line"] === "string" && isSize(graft["after"])) {
     return { kind: "graft", graft: { line: graft["line"], after: graft["after"] } };
   }
   if (isObject(prune) && typeof prune["line"] === "string") return { kind: "prune", line: prune["line"] };
   if (bye === true) return { kind: "bye", urls: isTexts(urls) ? urls.slice(0, SITE_URLS_MAX) : [] };
-  return null;
+  return { kind: "other" };
 }
 
 /** A site lists itself first. */

@@ -233,7 +233,7 @@ function siteOf(world: ServicesWorld, log: NodeLog, meshed: Parameters<typeof as
   });
   if (mesh !== undefined) log.watchSigning?.(() => mesh.gate.alarm());
   const lines = mesh?.lines;
-  const controllers = controllersOf(world, log, journal);
+  const controllers = controllersOf(world, log, journal, (id) => links?.isLinked(id) ?? false);
   const links = assembleLinks(world, log, { journal, controllers, receipts, mesh, foreign });
   const { registry } = log.journal.fold.controllers;
   if (links !== undefined) log.watchMesh?.(() => meshSeen(registry, links, world.mesh?.maxSkewMs ?? 0));
@@ -255,7 +255,12 @@ function siteOf(world: ServicesWorld, log: NodeLog, meshed: Parameters<typeof as
   };
 }
 
-function controllersOf(world: ServicesWorld, log: NodeLog, journal: JournalService): Controllers & { close(): void } {
+function controllersOf(
+  world: ServicesWorld,
+  log: NodeLog,
+  journal: JournalService,
+  isLinked: (id: string) => boolean,
+): Controllers & { close(): void } {
   const { clock, digest, site } = world;
   const { clusterId, name, url, version, verify, mesh } = site;
   const fold = log.journal.fold.controllers;
@@ -280,6 +285,7 @@ function controllersOf(world: ServicesWorld, log: NodeLog, journal: JournalServi
     checkMs: mesh.expirationCheckIntervalMs,
     lineState: (line) => log.lineState?.(line) ?? null,
     unready: log.unreadyForMesh,
+    isLinked,
   });
 }
 

@@ -31,7 +31,9 @@ export type LinkMessage =
   /** The sender has this line from elsewhere: it wants no pages of it over this link. */
   | { readonly kind: "prune"; readonly line: LineId }
   /** The node that sent this does not lead any more; `urls` are those of its site. */
-  | { readonly kind: "bye"; readonly urls: readonly string[] };
+  | { readonly kind: "bye"; readonly urls: readonly string[] }
+  /** Nothing that this release knows: a newer site may send more kinds. It counts for what a site may send, as the others do. */
+  | { readonly kind: "other" };
 
 /** What the dialling site sends in one request. */
 export interface Delivery {

@@ -255,8 +255,8 @@ export const MESH_MUTANTS: readonly Mutant[] = [
   }),
   inRunsOf(QUIET)("mesh-page-sent-for-ever", "invariant 11", {
     file: SPREAD,
-    find: 'else if (outcome.kind !== "refused" && outcome.through > after) this.#reaches(lane, outcome.through);',
-    replace: 'else if (outcome.kind !== "refused" && outcome.through > after) lane.size = after;',
+    find: 'else if ("through" in outcome && outcome.through > after) this.#reaches(lane, outcome.through);',
+    replace: 'else if ("through" in outcome && outcome.through > after) lane.size = after;',
   }),
   inRunsOf({ ...QUIET, aims: ["wall-jump-site", "wall-jump-site", "wall-jump-site", "wall-jump-site"] })(
     "mesh-ttl-by-the-wall-clock",

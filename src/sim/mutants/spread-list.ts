@@ -1,6 +1,7 @@
 // The planted mistakes of the spread: what makes broadcast trees slow, loud, or leaves sites without an event. Each must be found by the
-// simulation of spreading sites (sim/spread). Two rules are against sites that lie, and all sites of that simulation are honest, so the tests
-// next to the code have them alone: that duplicates are no progress, and that whoever claims more and sends nothing is asked ever less often.
+// simulation of spreading sites (sim/spread). Three rules are against sites that lie, and all sites of that simulation are honest, so the tests
+// next to the code have them alone: that duplicates are no progress, that whoever claims more and sends nothing is asked ever less often, and that
+// whoever answers one gap after the other is not sent to at once.
 
 import { type Mutant, planting } from "./patch.ts";
 
@@ -25,8 +26,8 @@ export const SPREAD_MUTANTS: readonly Mutant[] = [
   }),
   mutant("page-sent-for-ever", "cursor", {
     file: SPREAD,
-    find: 'else if (outcome.kind !== "refused" && outcome.through > after) this.#reaches(lane, outcome.through);',
-    replace: 'else if (outcome.kind !== "refused" && outcome.through > after) lane.size = after;',
+    find: 'else if ("through" in outcome && outcome.through > after) this.#reaches(lane, outcome.through);',
+    replace: 'else if ("through" in outcome && outcome.through > after) lane.size = after;',
   }),
   mutant("graft-never-repeated", "heads ahead", {
     file: SPREAD,

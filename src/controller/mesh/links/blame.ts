@@ -1,10 +1,10 @@
 // What each peer has delivered that was not in order, counted by reason. Whoever delivers a page is answerable for its bytes; the line that
-// it names may be another site's, and is never blamed for them.
+// it names may be another site's, and is never blamed for them. A page after a gap is no reason: what was before it may have been lost here.
 
 import { PEERS_BLAMED_MAX } from "../limits.ts";
 
 /** `malformed`: no page, or no note. `invalid`: bytes, hashes, root or signature. `oversized`, `flood`: more than one may send. */
-export type BlameReason = "malformed" | "invalid" | "suspected" | "unknown-line" | "gap" | "flood" | "impostor";
+export type BlameReason = "malformed" | "invalid" | "suspected" | "unknown-line" | "flood" | "impostor";
 
 export class Blame {
   readonly #byPeer = new Map<string, Map<BlameReason, number>>();

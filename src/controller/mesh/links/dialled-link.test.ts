@@ -8,7 +8,15 @@ import { ManualClock, settled } from "../../../loops/test-clock.ts";
 import type { Delivered, Delivery, LinkMessage, PageOutcome, SiteAnswer, Sites } from "../../../ports/mesh/sites.ts";
 import { dialForEver } from "./dialled-link.ts";
 import type { LinkEnd, LinkHost } from "./link-end.ts";
-import { BAD_PAGE_PAUSE_MS, DELIVERY_EVERY_MS, PAGES_SENT_MAX, PEER_REQUESTS_PER_S_MAX } from "../limits.ts";
+import {
+  BAD_PAGE_PAUSE_MS,
+  DELIVERY_EVERY_MS,
+  PAGES_SENT_MAX,
+  PEER_BYTES_PER_S_MAX,
+  PEER_EVENTS_PER_S_MAX,
+  PEER_REQUESTS_PER_S_MAX,
+  RETRY_AFTER_MS_MAX,
+} from "../limits.ts";
 import { OwnHeads } from "./own-heads.ts";
 
 const URL = "http://parent:1";
@@ -43,6 +51,8 @@ function stage(identified: SiteAnswer<string> = { kind: "answer", body: "parent"
   const answers = {
     register: (): SiteAnswer<null> => OK,
     heartbeat: (): SiteAnswer<null> => OK,
+    /** Null: it is open. */
+    stream: (): SiteAnswer<null> | null => null,
   };
   const sites: Sites = {
     identify: async (url) => {
@@ -59,6 +69,8 @@ function stage(identified: SiteAnswer<string> = { kind: "answer", body: "parent"
     },
     stream: (_url, opening, signal, receive) => {
       calls.push(`stream ${opening.controller}`);
+      const refused = answers.stream();
+      if (refused !== null) return Promise.resolve(refused);
       opened.push(opening.heads);
       push = receive;
       over.stream = Promise.withResolvers();
@@ -127,6 +139,7 @@ function stage(identified: SiteAnswer<string> = { kind: "answer", body: "parent"
     answer,
     pages,
     opened,
+    hand: (message: LinkMessage) => push(message),
     push: async (message: LinkMessage) => {
       await push(message);
       await settled();
@@ -248,20 +261,115 @@ describe("pages of the stream", () => {
   });
 
   it.each(["EVENT_INVALID", "suspected"] as const)("are not read for a while after one that is %s", async (why) => {
-    const { push, pages, clock } = stage();
+    const { push, hand, pages, clock, calls } = stage();
     await settled();
     await push(HELLO);
     pages.outcome = async () => ({ line: "x", error: why });
-    await push({ kind: "page", page: {} });
-    let isRead = false;
-    const next = push({ kind: "page", page: {} }).then(() => (isRead = true));
+    const read = async (): Promise<void> => {
+      for (let at = 0; at < 3; at++) await hand({ kind: "page", page: {} });
+    };
+    void read();
+    const count = (): number => calls.filter((call) => call === "page").length;
     await clock.advance(BAD_PAGE_PAUSE_MS - 1);
-    // Twice: `push` waits for one itself.
-    for (let at = 0; at < 2; at++) await settled();
-    expect(isRead).toBe(false);
-    await clock.advance(1);
-    await next;
+    // The next one may have been under way.
+    expect(count()).toBeLessThanOrEqual(2);
+    const before = count();
+    await clock.advance(BAD_PAGE_PAUSE_MS - 1);
+    expect(count() - before).toBeLessThanOrEqual(1);
+    await clock.advance(2 * BAD_PAGE_PAUSE_MS);
+    expect(count()).toBe(3);
   });
+});
+
+describe("what comes down the stream", () => {
+  /** How many of a message are read in so long, of a parent that sends it as fast as it is read; time passes only while nothing is. */
+  async function readIn(ms: number, message: LinkMessage, outcome: PageOutcome, max: number): Promise<number> {
+    const { push, hand, pages, clock, stop } = stage();
+    await settled();
+    await push(HELLO);
+    pages.outcome = async () => outcome;
+    const untilMs = clock.monotonicMs() + ms;
+    let count = 0;
+    while (clock.monotonicMs() < untilMs && count < max) {
+      const reading = { isOver: false };
+      void hand(message).then(() => (reading.isOver = true));
+      for (let turn = 0; turn < 20 && !reading.isOver; turn++) await Promise.resolve();
+      while (!reading.isOver) await clock.advance(10);
+      count++;
+    }
+    stop.abort();
+    return count;
+  }
+  const long = {
+    kind: "page",
+    page: { line: "x", after: 0, items: ["x".repeat(512 * 1024)], checkpoint: "" },
+  } as const;
+  const gap = { line: "x", error: "CHAIN_GAP", have: 1 } as const;
+
+  it.each([
+    ["pages that are known", long, KNOWN, PEER_BYTES_PER_S_MAX / (512 * 1024)],
+    ["pages after a gap", long, gap, PEER_BYTES_PER_S_MAX / (512 * 1024)],
+    [
+      "heads",
+      { kind: "heads", heads: Array.from({ length: 500 }, () => "n"), atMs: 0 },
+      KNOWN,
+      PEER_EVENTS_PER_S_MAX / 500,
+    ],
+    ["wishes", { kind: "prune", line: "x" }, KNOWN, PEER_EVENTS_PER_S_MAX],
+    ["what nobody knows", { kind: "other" }, KNOWN, PEER_EVENTS_PER_S_MAX],
+  ] as const)(
+    "and brings nothing is read as fast as a peer may send, and no faster: %s",
+    async (_name, message, outcome, perS) => {
+      const count = await readIn(2_000, message, outcome, 10 * perS);
+      expect(count, "the share of the first second, and two more").toBeGreaterThan(2.9 * perS);
+      expect(count).toBeLessThan(3.1 * perS + PAGES_SENT_MAX);
+    },
+  );
+
+  it("and is new is read as fast as it is taken: a site that joins waits for nothing else", async () => {
+    expect(await readIn(1, long, TAKEN, 1_000)).toBe(1_000);
+  });
+});
+
+it.each([
+  ["register", 429],
+  ["register", 503],
+  ["stream", 429],
+  ["stream", 503],
+] as const)(
+  "an address that refuses %s with %d is called again after the time that it names, and not before",
+  async (which, status) => {
+    const { calls, clock, answers } = stage();
+    answers[which] = () => refusal(status, { retryAfterMs: 20_000 });
+    await settled();
+    expect(calls.at(-1)).toBe(`${which} child`);
+    calls.length = 0;
+    await clock.advance(19_999);
+    expect(calls).toEqual([]);
+    answers[which] = () => refusal(status, { retryAfterMs: 9_999_000 });
+    await clock.advance(1);
+    expect(calls[0]).toBe(`identify ${URL}`);
+    calls.length = 0;
+    await clock.advance(RETRY_AFTER_MS_MAX - 1);
+    expect(calls).toEqual([]);
+    await clock.advance(1);
+    expect(calls[0], "nobody waits for hours").toBe(`identify ${URL}`);
+  },
+);
+
+it("while one address has to wait the parent's others are called, and where all have to, the first that may be", async () => {
+  const { calls, clock, answers } = stage();
+  const waits = [20_000, 3_000];
+  answers.register = () => refusal(503, { retryAfterMs: waits.shift() ?? null, urls: ["http://other:1"] });
+  await settled();
+  const asked = (): string[] => calls.splice(0).filter((call) => call.startsWith("identify"));
+  expect(asked()).toEqual([`identify ${URL}`]);
+  await clock.advance(200);
+  expect(asked()).toEqual(["identify http://other:1"]);
+  await clock.advance(2_700);
+  expect(asked()).toEqual([]);
+  await clock.advance(300);
+  expect(asked()).toEqual(["identify http://other:1"]);
 });
 
 it("a parent that has too much is sent the same again after the time that it names, and the link stays", async () => {
@@ -278,6 +386,11 @@ it("a parent that has too much is sent the same again after the time that it nam
   await answer({ pages: [{ line: page.line, accepted: 1, duplicates: 0 }] });
   expect(await sent).toEqual({ kind: "taken", through: 1 });
   expect(calls).not.toContain("down");
+  void ends[0]!.send([page]);
+  await settled();
+  deliveries.shift()!.answer.resolve(refusal(429, { retryAfterMs: 9_999_000 }));
+  await clock.advance(RETRY_AFTER_MS_MAX);
+  expect(deliveries, "nobody waits for hours").toHaveLength(1);
 });
 
 it("is dialled again, for ever, also at the addresses that the parent names; five seconds apart at most", async () => {

@@ -2,12 +2,14 @@
 //
 //   waiting ──▶ registered ──▶ stream open ──hello──▶ up: the stream down, one request after the other up
 //      ▲            │ refused       │ refused             │ bye, silence, a request that fails, the end of this leadership
-//      └────────────┴───────────────┴────────────────────┘ next attempt after a random part of a bound that doubles, 5 s at most
+//      └────────────┴───────────────┴────────────────────┘ next attempt after a random part of a bound that doubles, 5 s at most; where the parent
+//                                                           has named a time (429, 503 with Retry-After), not before it, which is 30 s at most
 //
 // Invariants:
 // - One request is under way; it carries what waits: wishes in their order, pages, heads when they are due. So wishes arrive in order, and
 //   a parent that is slow costs the pages of one send.
-// - Of the stream no more is read while as many pages as one send may have are being taken, or after a page that had to be refused.
+// - Of the stream no more is read while as many pages as one send may have are being taken, after a page that had to be refused, or where what brought
+//   nothing new is more than a peer may send (PeerQuota). What is new is read as fast as it is taken.
 // - Only the configured addresses are called, and those that the site's other nodes have, where the driver allows it.
 // - A parent that does not answer delays nothing else.
 // - A site whose nodes are named one by one has one link: it serves one stream to a caller, and each would end the one before it.
@@ -31,6 +33,7 @@ import type {
   SiteAnswer,
   Sites,
 } from "../../../ports/mesh/sites.ts";
+import { Addresses } from "./addresses.ts";
 import { endOf, type LinkEnd, type LinkHost, type Wish, Wishes } from "./link-end.ts";
 import {
   BAD_PAGE_PAUSE_MS,
@@ -38,9 +41,11 @@ import {
   PAGES_SENT_MAX,
   REDIAL_MS_MAX,
   REDIAL_MS_MIN,
+  RETRY_AFTER_MS_MAX,
   SPARE_DIAL_MS,
 } from "../limits.ts";
 import type { OwnHeads } from "./own-heads.ts";
+import { PeerQuota } from "./quota.ts";
 
 export interface DialOptions {
   /** As configured. */
@@ -65,27 +70,27 @@ export interface DialOptions {
 /** Until the signal aborts. */
 export async function dialForEver(options: DialOptions, signal: AbortSignal): Promise<void> {
   const { clock, random, noted, host } = options;
-  let failures = 0;
-  let urls: readonly string[] = [options.url];
+  const addresses = new Addresses(options.url, clock);
+  // A parent that ends its stream has no other share for that.
+  const quota = new PeerQuota(clock);
   while (!signal.aborted) {
-    const url = urls[failures % urls.length]!;
-    const link = new DialledLink(options, url);
+    const { url, waitMs } = addresses.next();
+    if (waitMs > 0 && !(await pause(clock, waitMs, signal))) return;
+    const link = new DialledLink(options, url, quota);
     const ended = await link.run(signal);
     if (signal.aborted) return;
-    if (ended.wasUp) failures = 0;
-    // Where the parent's other nodes are; what was configured is always among them.
-    if (ended.urls.length > 0) urls = [...new Set([...ended.urls, options.url])];
+    if (ended.wasUp) addresses.reached();
+    addresses.learn(ended.urls);
+    if (ended.retryAfterMs !== null) addresses.wait(url, ended.retryAfterMs);
     noted(ended.problem);
     if (ended.isSpare) {
       // When the other link ends, this address may be the one that answers.
       while (!signal.aborted && host.isDialled(link)) await pause(clock, SPARE_DIAL_MS, signal);
-      failures = 0;
+      addresses.reached();
       continue;
     }
-    // One address may be down, or must not be called, while the next one answers: the bound grows when all of them were tried.
-    const rounds = Math.floor(failures / urls.length);
-    await pause(clock, retryInMs(random, rounds, REDIAL_MS_MIN, REDIAL_MS_MAX), signal);
-    failures++;
+    await pause(clock, retryInMs(random, addresses.rounds, REDIAL_MS_MIN, REDIAL_MS_MAX), signal);
+    addresses.failed();
   }
 }
 
@@ -95,6 +100,8 @@ interface Ended {
   /** The site is linked through another of its addresses. */
   readonly isSpare: boolean;
   readonly urls: readonly string[];
+  /** Asked for by whoever is at this address; null: it was not. */
+  readonly retryAfterMs: number | null;
 }
 
 class DialledLink implements LinkEnd {
@@ -110,15 +117,18 @@ class DialledLink implements LinkEnd {
   #roundTripMs: number | null = null;
   #problem = "the stream ended";
   #urls: readonly string[] = [];
+  #retryAfterMs: number | null = null;
   #sending: { readonly pages: readonly Page[]; readonly sent: PromiseWithResolvers<SentOutcome> } | null = null;
   /** Pages of the stream that are not answered yet. */
   readonly #taking = new Set<Promise<void>>();
-  /** After a page that had to be refused. */
+  readonly #quota: PeerQuota;
+  /** After a page that had to be refused, or more than a peer may send. */
   #resting: Promise<unknown> = Promise.resolve();
 
-  constructor(options: DialOptions, url: string) {
+  constructor(options: DialOptions, url: string, quota: PeerQuota) {
     this.#options = options;
     this.url = url;
+    this.#quota = quota;
     this.#bell = new Bell(options.clock);
   }
 
@@ -147,7 +157,8 @@ class DialledLink implements LinkEnd {
       signal.removeEventListener("abort", onAbort);
       this.close();
     }
-    return { problem: this.#problem, wasUp: this.#wasUp, isSpare: this.#isSpare, urls: this.#urls };
+    const [problem, wasUp, isSpare] = [this.#problem, this.#wasUp, this.#isSpare];
+    return { problem, wasUp, isSpare, urls: this.#urls, retryAfterMs: this.#retryAfterMs };
   }
 
   send(pages: readonly Page[]): Promise<SentOutcome> {
@@ -210,24 +221,38 @@ class DialledLink implements LinkEnd {
 
   #refused(answer: Extract<SiteAnswer<unknown>, { kind: "refused" }>): void {
     this.#urls = answer.urls;
+    // Others name a time too (no leader): there the next address may be the right one.
+    if (answer.status === 429 || answer.status === 503) this.#retryAfterMs = answer.retryAfterMs;
     this.#ends(answer.message === "" ? `HTTP ${answer.status}` : answer.message);
   }
 
+  /** Of the stream: the next message is read when this has resolved. */
   async #receive(message: LinkMessage): Promise<void> {
+    if (message.kind === "page" && this.#isUp) await this.#take(message.page);
+    else {
+      await this.#hear(message);
+      // A head costs a signature, as a page does.
+      this.#owe(message, message.kind === "heads" ? message.heads.length : 1);
+    }
+    await this.#resting;
+  }
+
+  async #hear(message: LinkMessage): Promise<void> {
     const { host } = this.#options;
     if (message.kind === "hello") return this.#hello(message.introduction);
     if (!this.#isUp) return;
     switch (message.kind) {
       case "heads":
         return host.heads(this, message.heads, message.atMs);
-      case "page":
-        return this.#take(message.page);
       case "graft":
       case "prune":
         return host.wish(this, message);
       case "bye":
         this.#urls = message.urls;
         return this.#ends("the other node does not lead any more");
+      case "page":
+      case "other":
+        return;
       default:
         return assertNever(message, "message of a link");
     }
@@ -238,16 +263,27 @@ class DialledLink implements LinkEnd {
     const taking = this.#taken(page).finally(() => this.#taking.delete(taking));
     this.#taking.add(taking);
     if (this.#taking.size >= PAGES_SENT_MAX) await Promise.race(this.#taking);
-    await this.#resting;
   }
 
   async #taken(page: unknown): Promise<void> {
-    const { host, clock } = this.#options;
-    const outcome = await host.page(this, page);
+    const outcome = await this.#options.host.page(this, page);
     // A parent that sends what nobody has signed, as fast as it is read, must not take the time of everything else; nor one that puts other bytes
     // under a signature: all of those are hashed first.
     const isBad = "error" in outcome && (outcome.error === "EVENT_INVALID" || outcome.error === "suspected");
-    if (isBad) this.#resting = pause(clock, BAD_PAGE_PAUSE_MS, this.#over.signal);
+    if (isBad) this.#rest(BAD_PAGE_PAUSE_MS);
+    // What is new was asked for here, and is taken as fast as the own log writes it: a site that joins, or was cut off, has all of it to read.
+    const isNew = !("error" in outcome) && outcome.accepted > 0;
+    if (!isNew) this.#owe(page, 1);
+  }
+
+  /** What brought nothing, and is not hashed, costs its bytes. */
+  #owe(message: unknown, events: number): void {
+    const waitMs = this.#quota.owe({ events, bytes: JSON.stringify(message).length });
+    if (waitMs > 0) this.#rest(waitMs);
+  }
+
+  #rest(ms: number): void {
+    this.#resting = Promise.all([this.#resting, pause(this.#options.clock, ms, this.#over.signal)]);
   }
 
   async #hello(introduction: Introduction): Promise<void> {
@@ -332,7 +368,8 @@ class DialledLink implements LinkEnd {
         this.#refused(answer);
         return null;
       }
-      if (!(await pause(clock, answer.retryAfterMs ?? SITE_HEADS_MS, this.#over.signal))) return null;
+      const waitMs = Math.min(answer.retryAfterMs ?? SITE_HEADS_MS, RETRY_AFTER_MS_MAX);
+      if (!(await pause(clock, waitMs, this.#over.signal))) return null;
     }
   }
 }

@@ -25,6 +25,8 @@ function stage() {
   const received: VerifiedPage[] = [];
   const suspicions: string[] = [];
   const world = { isWanted: true, isKnown: true, isOwn: false };
+  /** How many events were handed on, and the keys in force then. */
+  const said: [count: number, keys: number | null][] = [];
   let receive = async (page: VerifiedPage): Promise<PageReceived> => {
     states.set(page.page.line, page.state);
     const accepted = page.state.size - page.from.size;
@@ -43,7 +45,7 @@ function stage() {
       begin: async (line) => (world.isKnown && line === site.line ? emptyLine(site.ring, digest) : null),
     },
     blame,
-    said: async () => undefined,
+    said: async (line, events) => void said.push([events.length, states.get(line)?.ring.keys.length ?? null]),
     receive: (page) => {
       received.push(page);
       return receive(page);
@@ -51,7 +53,7 @@ function stage() {
     suspected: (peer, { line }) => void suspicions.push(`${peer} ${line}`),
   });
   const instead = (other: typeof receive): void => void (receive = other);
-  return { clock, blame, site, states, received, suspicions, world, queue, instead };
+  return { clock, blame, site, states, received, suspicions, world, queue, instead, said };
 }
 
 function spoilt(page: Page): Page {
@@ -86,7 +88,8 @@ describe("a page", () => {
     world.isWanted = false;
     expect(await queue.take("b", site.page(0, 5))).toMatchObject({ error: "not_wanted" });
     expect(received).toEqual([]);
-    expect(blame.of("b")).toEqual({ gap: 1, invalid: 1, suspected: 1, malformed: 1, "unknown-line": 1 });
+    // A gap says nothing of a page's bytes: what was before it may have been lost here.
+    expect(blame.of("b")).toEqual({ invalid: 1, suspected: 1, malformed: 1, "unknown-line": 1 });
     expect(suspicions).toEqual([`b ${site.line}`]);
     expect(blame.peers()).toEqual(["b"]);
   });
@@ -197,13 +200,30 @@ describe("pages of one line", () => {
     expect(await Promise.all(outcomes)).toMatchObject([{ accepted: 20 }, { accepted: 1 }, { accepted: 2 }]);
   });
 
+  it("that bring another ring are followed by a look at what waits for that ring, also where no page comes after them", async () => {
+    const { queue, site, said, instead } = stage();
+    site.register(ringOf("a", ["n1", "n2"], digest));
+    await queue.take("b", site.page(0, 20));
+    expect(await queue.take("b", site.page(20, 21))).toMatchObject({ accepted: 1 });
+    await settled();
+    expect(said).toEqual([
+      [20, null],
+      [1, 1],
+      [0, 2],
+    ]);
+    site.register(ringOf("a", ["n1"], digest));
+    instead(() => Promise.reject(new TenureError("DISK_FULL", "full")));
+    expect(await queue.take("b", site.page(21, 22))).toMatchObject({ error: "BACKEND_UNAVAILABLE" });
+    await settled();
+    expect(said.slice(3), "it is not in force").toEqual([[1, 2]]);
+  });
+
   it("of a log that does not answer are refused in time, and one peer has so many here at most", async () => {
     const { queue, site, instead, clock, blame } = stage();
     const hold = Promise.withResolvers<PageReceived>();
     instead(() => hold.promise);
     const waiting = Array.from({ length: PAGES_WAITING_PER_PEER_MAX }, () => queue.take("b", site.page(0, 5)));
     expect(await queue.take("b", site.page(0, 5))).toMatchObject({ error: "RATE_LIMITED" });
-    expect(blame.of("b")).toEqual({ flood: 1 });
     const other = queue.take("c", site.page(0, 5));
     await settled();
     await clock.advance(PAGE_TAKEN_MS);
@@ -214,7 +234,41 @@ describe("pages of one line", () => {
     expect(await queue.take("b", site.page(0, 5)), "their places are free again").not.toMatchObject({
       error: "RATE_LIMITED",
     });
+    expect(blame.of("b"), "it is our log that does not answer").toEqual({});
   });
+
+  it.each(["NOT_LEADER", "DISK_FULL", "OUTCOME_UNKNOWN"] as const)(
+    "that were judged on one which our log did not write (%s) are nobody's fault; on one that is written, the deliverer's",
+    async (code) => {
+      const { queue, site, instead, blame, suspicions, states } = stage();
+      const written = Promise.withResolvers<PageReceived>();
+      instead(() => written.promise);
+      const bad = { ...site.page(5, 9), checkpoint: site.page(5, 8).checkpoint };
+      const send = () => [
+        queue.take("c", site.page(9, 12)),
+        queue.take("c", bad),
+        queue.take("c", spoilt(site.page(5, 9))),
+      ];
+      const first = queue.take("b", site.page(0, 5));
+      const others = send();
+      await settled();
+      written.reject(new TenureError(code, "over"));
+      for (const outcome of await Promise.all(others)) expect(outcome).toMatchObject({ error: "BACKEND_UNAVAILABLE" });
+      expect("error" in (await first)).toBe(true);
+      expect([blame.of("b"), blame.of("c"), suspicions]).toEqual([{}, {}, []]);
+      instead(async ({ page, state }) => {
+        states.set(page.line, state);
+        return { kind: "accepted", accepted: 5, duplicates: 0 };
+      });
+      expect(await Promise.all([queue.take("b", site.page(0, 5)), ...send()])).toMatchObject([
+        { accepted: 5 },
+        { error: "CHAIN_GAP", have: 5 },
+        { error: "EVENT_INVALID" },
+        { error: "suspected" },
+      ]);
+      expect([blame.of("c"), suspicions]).toEqual([{ invalid: 1, suspected: 1 }, [`c ${site.line}`]]);
+    },
+  );
 });
 
 it("a page of a later generation whose beginning is not known yet stops nothing, and is asked for again", async () => {

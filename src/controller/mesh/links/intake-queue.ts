@@ -12,6 +12,8 @@
 //   a change of the ring.
 // - Nothing is received that checkPage has not accepted, under the ring that is pinned for the line.
 // - A peer has PAGES_WAITING_PER_PEER_MAX pages here at most.
+// - Whoever delivers a page is blamed for its bytes, hashes, root and signature, and for a line that nobody has named: never for what this site's own
+//   log did, which may have stopped leading, have no room or not answer.
 // - A slice is over after a few milliseconds, and what else the site has to do comes first (giveWay).
 
 import { assertNever } from "../../../core/kit/assert.ts";
@@ -52,7 +54,7 @@ export interface IntakeOptions {
   readonly digest: Digest;
   readonly verify: VerifySignature;
   readonly lines: KnownLines;
-  /** Resolves when all that follows from these events for this site is written. Rejects as a write to the log does. */
+  /** Resolves when all that follows from these events for this site is written. Rejects as a write to the log does. None: the line has another ring. */
   readonly said: (line: LineId, events: Accepted["events"]) => Promise<void>;
   /** Resolves when it is applied here. Rejects as a write to the log does. Those of one line are called in their order. */
   readonly receive: (page: VerifiedPage) => Promise<PageReceived>;
@@ -96,10 +98,8 @@ export class IntakeQueue {
     }
     const page = value as Page;
     const waiting = this.#waiting.get(peer) ?? 0;
-    if (waiting >= PAGES_WAITING_PER_PEER_MAX) {
-      blame.count(peer, "flood");
-      return refused(page.line, "RATE_LIMITED");
-    }
+    // They may wait for our own log; whoever sends more than a site may is found by its quota.
+    if (waiting >= PAGES_WAITING_PER_PEER_MAX) return refused(page.line, "RATE_LIMITED");
     this.#waiting.set(peer, waiting + 1);
     const taken = this.#inTurn(page.line, () => this.#judge(peer, page)).then(({ outcome }) => outcome);
     void taken.finally(() => this.#release(peer));
@@ -146,9 +146,11 @@ export class IntakeQueue {
       checkPage({ state, page, digest, verify, isOthers: (author) => lines.isOthers(line, author) }),
     );
     if (verdict.kind === "accepted") return this.#receive(page, state, verdict, ahead?.bytes ?? 0);
-    const refusal = this.#refuse(peer, page, verdict);
-    if (ahead === null) return now(refusal);
-    const outcome = ahead.isApplied.then((isSo) => (isSo ? refusal : refused(line, "BACKEND_UNAVAILABLE")));
+    if (ahead === null) return now(this.#refuse(peer, page, verdict));
+    // Where the pages before it were not written, that is this site's failure: it says nothing about the page, nor about whoever brought it.
+    const outcome = ahead.isApplied.then((isSo) =>
+      isSo ? this.#refuse(peer, page, verdict) : refused(line, "BACKEND_UNAVAILABLE"),
+    );
     return { outcome };
   }
 
@@ -179,7 +181,6 @@ export class IntakeQueue {
       case "duplicate":
         return { line, accepted: 0, duplicates: page.items.length };
       case "gap":
-        blame.count(peer, "gap");
         return { line, error: "CHAIN_GAP", have: verdict.have };
       case "bad":
         blame.count(peer, "invalid");
@@ -209,9 +210,20 @@ export class IntakeQueue {
     const applied = isApplied.then(() => {
       if (this.#ahead.get(line) === ahead) this.#ahead.delete(line);
     });
-    // What others have said about the line waits for its next ring, and is verified under the one that is applied (WordOfOthers).
-    if (ahead.bytes > RECORD_GATHERED_BYTES_MAX || state.ring !== from.ring) await applied;
+    const isNewRing = state.ring !== from.ring;
+    if (ahead.bytes > RECORD_GATHERED_BYTES_MAX || isNewRing) await applied;
+    if (isNewRing && (await isApplied)) await this.#lookAgain(line);
     return { outcome };
+  }
+
+  /** What others have said about the line waits for its next ring, and is verified under the one that is applied (WordOfOthers): no other page may follow. */
+  async #lookAgain(line: LineId): Promise<void> {
+    try {
+      await this.#options.said(line, []);
+    } catch (error) {
+      // It waits for the line's next page, then.
+      if (!TenureError.is(error)) throw error;
+    }
   }
 
   /** Never rejects. */

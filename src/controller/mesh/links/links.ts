@@ -149,6 +149,10 @@ export class Links implements LinkHost {
     return this.#ends.has(`from ${controller}`);
   }
 
+  isLinked(controller: string): boolean {
+    return [...this.#ends.values()].some((end) => end.controller === controller);
+  }
+
   /** What a site that dialled has sent, after it was let in. */
   async deliver({ controller, pages = [], heads, at, graft = [], prune = [] }: ReceivedDelivery): Promise<Delivered> {
     const end = this.#ends.get(`from ${controller}`);

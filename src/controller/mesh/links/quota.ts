@@ -5,6 +5,8 @@
 //                                               └─ sends all the same: refused; from the ninth on it is `early`, and whoever answers it takes its time
 //
 // Deliveries and other requests wait apart: whoever has delivered too much may still dial and ask.
+//
+// What comes down a stream is not refused, as nobody would be answered: the reader stops reading (`owe`), and the sender's writes wait.
 
 import type { Clock } from "../../../ports/clock.ts";
 import type { Arrival } from "../../../ports/mesh/links.ts";
@@ -60,6 +62,12 @@ export class PeerQuota {
     const waitMs = this.#events.lackMs(events);
     if (waitMs === 0) this.#events.spend(events);
     return waitMs;
+  }
+
+  /** Of a stream: it was read, and so long nothing more is. */
+  owe({ events, bytes }: { readonly events: number; readonly bytes: number }): number {
+    this.fine({ events, bytes });
+    return Math.max(this.#events.lackMs(0), this.#bytes.lackMs(0));
   }
 
   /** What was taken has cost more than the like of it does. */

@@ -3,6 +3,7 @@
 import { describe, expect, it } from "vitest";
 import type { ChainEvent, EventDraft, EventPayload } from "../../../core/events/index.ts";
 import { checkPage, type CheckedEvent, evidenceOf, lineIdOf, ringHashOf } from "../../../core/mesh/proof/index.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
 import { Registry } from "../../../core/mesh/registry/index.ts";
 import { fakeVerify } from "../../../core/mesh/test-signatures.ts";
 import { ringOf, TestSite } from "../../../core/mesh/test-site.ts";
@@ -36,8 +37,10 @@ function stage() {
   const forker = new TestSite(ringOf("forker", ["n1"], digest), digest);
   forker.writeMany(3);
   const states = new Map([[forker.line, { ...forker.start, size: 3 }]]);
+  const disk = { isFull: false };
   const journal = {
     change: async (make: Parameters<JournalReign["change"]>[0]) => {
+      if (disk.isFull) throw new TenureError("DISK_FULL", "full");
       const moment = { nowMs: 5, skippedMs: 0, leaderEpoch: 1, newId: () => `id-${written.length}` };
       for (const draft of make(moment)) apply(draft);
     },
@@ -68,7 +71,7 @@ function stage() {
       payload: { by: "ada", ring: hash },
       timestamp: 1,
     });
-  return { registry, written, hub, forker, take, word, states, approve };
+  return { registry, written, hub, forker, take, word, states, approve, disk };
 }
 
 function vouch(hub: TestSite, id: string, change: object = {}): void {
@@ -274,6 +277,21 @@ describe("evidence of a fork that comes before the line's ring is known", () => 
     await word.take(line.line, []);
     expect(written).toEqual([]);
     states.set(line.line, line.start);
+    await word.take(line.line, []);
+    expect(written).toHaveLength(1);
+  });
+
+  it("waits on where the fork that it proves can't be written, and is forgotten when it is", async () => {
+    const { hub, take, word, written, states, disk } = stage();
+    const { line, evidence } = late();
+    forked(hub, { line: line.line, evidence });
+    await take();
+    states.set(line.line, line.start);
+    disk.isFull = true;
+    await expect(word.take(line.line, [])).rejects.toMatchObject({ code: "DISK_FULL" });
+    disk.isFull = false;
+    await word.take(line.line, []);
+    expect(written.map(({ eventType }) => eventType)).toEqual(["controller:forked"]);
     await word.take(line.line, []);
     expect(written).toHaveLength(1);
   });

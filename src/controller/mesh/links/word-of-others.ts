@@ -244,12 +244,17 @@ export class WordOfOthers {
     this.#waiting = [...this.#waiting, { from, evidence }].slice(-EVIDENCE_WAITING_MAX);
   }
 
-  /** What waited for the ring of this line. */
+  /** What waited for the ring of this line. It is forgotten when the fork is known, and not before: to write it may fail. */
   #provenNow(line: LineId): readonly Word[] {
     const about = this.#waiting.filter(({ evidence }) => evidence.line === line);
     if (about.length === 0) return [];
     this.#waiting = this.#waiting.filter((one) => !about.includes(one));
-    return about.flatMap(({ from, evidence }) => this.#proven(from, { evidence }) ?? []);
+    return about.flatMap(({ from, evidence }) => {
+      const word = this.#proven(from, { evidence });
+      if (word === null) return [];
+      this.#keep(from, evidence);
+      return [word];
+    });
   }
 
   /** In force for the line; the pinned one where no page of it has come yet: evidence comes once. */

@@ -80,10 +80,13 @@ export interface Beat {
   readonly version?: string | undefined;
 }
 
-/** A heartbeat is written only where it says something new. NOT_FOUND: the site has to register again. */
-export function decideHeartbeat(registry: Registry, beat: Beat): Decision<SiteRegistered> {
-  if (registry.leftAt !== null) return hasLeft();
+/**
+ * A heartbeat is written only where it says something new. NOT_FOUND: the site has to register again. While this site leaves, those that are
+ * linked (`isLinked`) are heard until their links end: a refusal would end a link over which this site's word has not arrived yet.
+ */
+export function decideHeartbeat(registry: Registry, beat: Beat, isLinked: boolean): Decision<SiteRegistered> {
   const known = registry.site(beat.id);
+  if (registry.leftAt !== null) return isLinked && known?.isEvicted === false ? { kind: "unchanged" } : hasLeft();
   const isOver = known?.isExpired === true || known?.presence?.hasLeft === true;
   if (known === undefined || (isOver && !known.isEvicted)) {
     return refused(

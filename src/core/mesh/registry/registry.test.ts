@@ -378,6 +378,19 @@ describe("a site that leaves", () => {
     expect(stage.registry.leftAt).toBeNull();
   });
 
+  it("hears those that are linked until their links end, and writes nothing of it; who has no link is refused as by a standalone site", () => {
+    const stage = new Stage();
+    stage.own("k1");
+    stage.register(asked("paris", { shown: shown(ring("paris", "p1")) }));
+    stage.leave();
+    const beat = { id: "paris", url: "http://paris:2" };
+    expect(decideHeartbeat(stage.registry, beat, true)).toEqual({ kind: "unchanged" });
+    expect(decideHeartbeat(stage.registry, beat, false)).toMatchObject({ kind: "refused", code: "MESH_DISABLED" });
+    expect(decideHeartbeat(stage.registry, { id: "oslo" }, true)).toMatchObject({ code: "MESH_DISABLED" });
+    stage.join();
+    expect(decideHeartbeat(stage.registry, beat, true)).toMatchObject({ kind: "write" });
+  });
+
   it("a second word of two leaders changes nothing: the first place counts", () => {
     const stage = new Stage();
     stage.own("k1");
@@ -394,7 +407,10 @@ describe("a site that leaves", () => {
     expect(stage.status("paris")).toBe("left");
     expect(stage.registry.peers()).toEqual([]);
     expect(decideExpire(stage.registry, ["paris"])).toEqual([]);
-    expect(decideHeartbeat(stage.registry, { id: "paris" })).toMatchObject({ kind: "refused", code: "NOT_FOUND" });
+    expect(decideHeartbeat(stage.registry, { id: "paris" }, true)).toMatchObject({
+      kind: "refused",
+      code: "NOT_FOUND",
+    });
     expect(stage.register(asked("paris", { shown: shown(ring("paris", "p1")) }))).toBe("write");
     expect(stage.status("paris")).toBe("registered");
     expect(stage.registry.peers()).toEqual(["paris"]);

@@ -276,6 +276,22 @@ describe("sending", () => {
     ]);
   });
 
+  it("goes back once, and then waits: who answers every page with a gap, or takes it and has lost it, is not sent to at once again", () => {
+    const { step, later, taken } = bench([[X, 9]], [X]);
+    const gap = (have: number): string[] => step({ kind: "sent", link: "a", line: X, outcome: { kind: "gap", have } });
+    step({ kind: "graft", link: "a", line: X, after: 3 });
+    expect(gap(3)).toEqual(["send a x.0 after 3"]);
+    expect(gap(3)).toEqual([]);
+    expect(step({ kind: "graft", link: "a", line: X, after: 1 }), "it has asked, and has to wait").toEqual([]);
+    expect(later(REFUSED_PAUSE_MS - 1)).toEqual([]);
+    expect(later(1), "from where it asked last").toEqual(["send a x.0 after 1"]);
+    expect(gap(0), "the last one is long ago").toEqual(["send a x.0 after 0"]);
+    expect(taken("a", X, 5)).toEqual(["send a x.0 after 5"]);
+    expect(gap(0)).toEqual([]);
+    expect(later(REFUSED_PAUSE_MS)).toEqual(["send a x.0 after 0"]);
+    expect(taken("a", X, 9)).toEqual([]);
+  });
+
   it("forgets a link that went down, with all that was under way", () => {
     const { step, spread, taken } = bench([[X, 9]], [X]);
     step({ kind: "graft", link: "a", line: X, after: 0 });

@@ -15,6 +15,7 @@
 // - Memory is bounded by lines × links: a lane is a cursor (`size`, what the other side has), never a queue of pages.
 // - One page is under way on a link; the lines of a link take turns.
 // - A page is sent only where the other side asked and has less. Where nobody has less, nothing is sent.
+// - Sending to a link ends or pauses, whatever it answers: it goes forward, or back once in REFUSED_PAUSE_MS, and else the line pauses there.
 // - Only what makes a line longer counts as progress: duplicates and refused pages, however many, put off no graft.
 // - The last incoming lane of a line is not pruned for a duplicate.
 
@@ -68,6 +69,8 @@ interface Lane {
   disbelievedUntilMs: number;
   /** The other side's pages had to be refused: it is not asked until then. */
   distrustedUntilMs: number;
+  /** Monotonic; when a page was answered by a gap, and the line sent from there on at once. */
+  wentBackMs: number;
 }
 
 /** A lane as others may see it. */
@@ -395,11 +398,17 @@ export class Spread {
     const { lane, after } = underWay;
     link.underWay = null;
     if (outcome.kind === "gap") lane.size = Math.min(outcome.have, lane.line.have);
-    else if (outcome.kind !== "refused" && outcome.through > after) this.#reaches(lane, outcome.through);
+    if (outcome.kind === "gap" && this.#mayGoBack(lane)) lane.wentBackMs = this.#nowMs;
+    else if ("through" in outcome && outcome.through > after) this.#reaches(lane, outcome.through);
     // Also where a page brought nothing forward: it would be cut again, and again.
     else this.#paused.set(lane, this.#nowMs + REFUSED_PAUSE_MS);
     this.#offer(lane);
     this.#pump(link);
+  }
+
+  /** An honest gap is closed by the next page. Whoever answers with one again, whatever it took in between, would be sent to for ever. */
+  #mayGoBack({ wentBackMs }: Lane): boolean {
+    return this.#nowMs - wentBackMs >= REFUSED_PAUSE_MS;
   }
 
   /** Gives the lane a turn, or takes it back. */
@@ -448,6 +457,7 @@ export class Spread {
         askedInVain: 0,
         disbelievedUntilMs: -Infinity,
         distrustedUntilMs: -Infinity,
+        wentBackMs: -Infinity,
       };
       link.lanes.set(id, lane);
       line.lanes.set(link.id, lane);
