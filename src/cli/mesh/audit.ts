@@ -302,7 +302,7 @@ async function toHead(options: Audit, pulled: Through): Promise<Proved> {
   let signedBy = signedUnder(pulled.state.ring);
   // The line may have changed its ring since, more than once: what is signed after a place is signed by the ring in force there.
   const onRing = (ring: Ring, since: number): void => {
-    if (since <= checkpoint.withheld.after) signedBy = signedUnder(ring);
+    if (since <= checkpoint.withheld.after) signedBy = signedUnder(ring) ?? signedBy;
   };
   // It has grown meanwhile.
   const through =
