@@ -131,6 +131,26 @@ describe("a replay", () => {
   });
 });
 
+test("a replay whose file was not closed whole saves nothing, and fails: whoever waits for the saved state must know", async () => {
+  const path = await newMeshPath();
+  const views = await openMesh(path);
+  await views.put(ALL);
+  const others: DatabaseSync[] = [];
+  async function* held() {
+    yield* batches(ALL);
+    const [aside] = filesOf(path, ".replay-").filter((file) => !/-(wal|shm)$/.test(file));
+    // Whoever has it open keeps the -wal file there.
+    const other = new DatabaseSync(aside!);
+    other.prepare("SELECT count(*) FROM meta").get();
+    others.push(other);
+  }
+  await expect(views.replay(SAVES, held())).rejects.toMatchObject({ code: "BACKEND_UNAVAILABLE" });
+  for (const other of others) other.close();
+  expect([others.length, views.savedThrough, filesOf(path, ".base")]).toEqual([1, null, []]);
+  expect(await views.replay(SAVES, batches(ALL))).toMatchObject({ equal: true });
+  expect(views.savedThrough).toBe(ALL.length);
+});
+
 test("what is shown can be saved as it is, while it is in use", async () => {
   const path = await newMeshPath();
   const views = await openMesh(path);

@@ -184,7 +184,9 @@ export function moveAside(path: string, reason: string): string {
   // Without its WAL it would be another file than the one that was found.
   renameIfThere(`${path}-wal`, `${aside}-wal`);
   rmSync(`${path}-shm`, { force: true });
-  const older = filesNextTo(path, /^\.[^-]*-.*Z$/).toSorted(byTime).slice(0, -ASIDE_FILES_KEPT);
+  const older = filesNextTo(path, /^\.[^-]*-.*Z$/)
+    .toSorted(byTime)
+    .slice(0, -ASIDE_FILES_KEPT);
   for (const old of older) {
     rmSync(old, { force: true });
     rmSync(`${old}-wal`, { force: true });
