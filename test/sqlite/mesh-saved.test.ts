@@ -3,7 +3,9 @@
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
+import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, test } from "vitest";
+import { ASIDE_FILES_KEPT } from "../../src/drivers/sqlite/limits.ts";
 import type { LineEvent } from "../../src/core/mesh/merge/index.ts";
 import type { MeshViews } from "../../src/ports/mesh/views.ts";
 import { arrivals, batches, newMeshPath, openMesh, says } from "./test-mesh.ts";
@@ -129,6 +131,26 @@ describe("a replay", () => {
   });
 });
 
+test("a replay whose file was not closed whole saves nothing, and fails: whoever waits for the saved state must know", async () => {
+  const path = await newMeshPath();
+  const views = await openMesh(path);
+  await views.put(ALL);
+  const others: DatabaseSync[] = [];
+  async function* held() {
+    yield* batches(ALL);
+    const [aside] = filesOf(path, ".replay-").filter((file) => !/-(wal|shm)$/.test(file));
+    // Whoever has it open keeps the -wal file there.
+    const other = new DatabaseSync(aside!);
+    other.prepare("SELECT count(*) FROM meta").get();
+    others.push(other);
+  }
+  await expect(views.replay(SAVES, held())).rejects.toMatchObject({ code: "BACKEND_UNAVAILABLE" });
+  for (const other of others) other.close();
+  expect([others.length, views.savedThrough, filesOf(path, ".base")]).toEqual([1, null, []]);
+  expect(await views.replay(SAVES, batches(ALL))).toMatchObject({ equal: true });
+  expect(views.savedThrough).toBe(ALL.length);
+});
+
 test("what is shown can be saved as it is, while it is in use", async () => {
   const path = await newMeshPath();
   const views = await openMesh(path);
@@ -140,4 +162,21 @@ test("what is shown can be saved as it is, while it is in use", async () => {
   lose(path);
   const again = await openMesh(path);
   expect(await again.hash()).toEqual(before);
+});
+
+test("works in a directory whose name has characters of patterns and of addresses", async () => {
+  const path = await newMeshPath("tenure [ab]{x,y}?mode=ro*'#%41-");
+  const views = await saved(path);
+  expect(await views.replay(SAVES, batches(ALL))).toMatchObject({ equal: true });
+  expect(filesOf(path, ".base-")).toHaveLength(1);
+  for (let times = 0; times < ASIDE_FILES_KEPT + 2; times++) {
+    await views.rebuild("a test", "nothing");
+    await views.through();
+    await sleep(2);
+  }
+  expect(filesOf(path, ".base")).toEqual([]);
+  expect(filesOf(path, ".damaged-").filter((file) => file.endsWith("Z"))).toHaveLength(ASIDE_FILES_KEPT);
+  await views.put(ALL);
+  await views.save();
+  expect(await views.hash()).toMatchObject({ through: ALL.length, missing: 0 });
 });

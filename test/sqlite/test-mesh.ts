@@ -16,8 +16,8 @@ afterEach(async () => {
   for (const clean of cleanups.splice(0).toReversed()) await clean();
 });
 
-export async function newMeshPath(): Promise<string> {
-  const directory = await mkdtemp(join(tmpdir(), "tenure-mesh-"));
+export async function newMeshPath(prefix = "tenure-mesh-"): Promise<string> {
+  const directory = await mkdtemp(join(tmpdir(), prefix));
   cleanups.push(() => rm(directory, { recursive: true, force: true }));
   return join(directory, "mesh.sqlite");
 }

@@ -90,6 +90,35 @@ test("a head of another history, and one that was never sent, are found", async 
   await expect(run({ ...site, page, head: () => forked.checkpoint(line) })).rejects.toMatchObject({ sequence: 22 });
 });
 
+test("a head that was signed between two changes of the ring is of the ring in force then", async () => {
+  const stage = new OwnSiteStage(digest);
+  stage.ring("n1");
+  stage.grow(20);
+  const nodes = new Map(["n1", "n2", "n3"].map((node) => [node, stage.lineAt(node)]));
+  /** Whoever has a key of the ring in force after this event. */
+  let changes: number[] = [Infinity, Infinity];
+  const at = (after: number): OwnLine => nodes.get(`n${1 + changes.filter((one) => one <= after).length}`)!;
+  const site: AuditedSite = {
+    ...siteOf(() => nodes.get("n1")!),
+    page: (line, after) => at(after).page(line, after),
+    head: async (line) => {
+      changes = [stage.ring("n1", "n2"), Infinity];
+      changes[0] = stage.ring("n2");
+      stage.grow(2);
+      const head = await nodes.get("n2")!.checkpoint(line);
+      stage.ring("n2", "n3");
+      changes[1] = stage.ring("n3");
+      stage.grow(2);
+      return head;
+    },
+  };
+  const second = ringHashOf(stage.ringOf("n2"), digest);
+  expect(await run(site, { ringHash: second, publicKey: null })).toMatchObject({
+    lines: [{ through: 29, ringChanges: 4 }],
+    ringHash: ringHashOf(stage.ringOf("n3"), digest),
+  });
+});
+
 describe("pages are asked for before they are needed:", () => {
   const EVENTS = 10 * PAGE_ITEMS_MAX;
   const stage = new OwnSiteStage(digest);

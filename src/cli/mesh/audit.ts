@@ -180,14 +180,21 @@ interface Proved extends Through {
   readonly signedBy: { readonly ring: Ring; readonly key: string };
 }
 
-/** All pages, from the state on. */
-async function pull(options: Audit, { state: from, page: known }: Opened): Promise<Through> {
+/** All pages, from the state on. `onRing`: each ring that comes into force, in order. */
+async function pull(
+  options: Audit,
+  { state: from, page: known }: Opened,
+  onRing: (ring: Ring, since: number) => void = () => undefined,
+): Promise<Through> {
   const { progress, digest } = options;
   let [state, withheld, ringChanges] = [from, 0, 0];
   const first = known === null ? pageOf(options, from.line, from.size) : Promise.resolve(known);
   for await (const page of inAdvance(options, first)) {
     const accepted = await checked(options, state, page);
-    if (ringHashOf(accepted.state.ring, digest) !== ringHashOf(state.ring, digest)) ringChanges++;
+    if (ringHashOf(accepted.state.ring, digest) !== ringHashOf(state.ring, digest)) {
+      ringChanges++;
+      onRing(accepted.state.ring, accepted.state.size);
+    }
     withheld += accepted.events.length;
     state = accepted.state;
     progress(state.size);
@@ -288,9 +295,20 @@ async function toHead(options: Audit, pulled: Through): Promise<Proved> {
   if (read.kind === "malformed") throw new AuditFailed(line, null, `its head: ${read.problem}`);
   const { checkpoint } = read;
   if (checkpoint.line !== line) throw new AuditFailed(line, null, "its head is of another line");
+  const signedUnder = (ring: Ring): Proved["signedBy"] | null => {
+    const signed = checkNote(note, ring, options);
+    return signed.kind === "signed" ? { ring, key: keyIn(ring, signed.node)! } : null;
+  };
+  let signedBy = signedUnder(pulled.state.ring);
+  // The line may have changed its ring since, more than once: what is signed after a place is signed by the ring in force there.
+  const onRing = (ring: Ring, since: number): void => {
+    if (since <= checkpoint.withheld.after) signedBy = signedUnder(ring) ?? signedBy;
+  };
   // It has grown meanwhile.
   const through =
-    checkpoint.size > pulled.state.size ? added(pulled, await pull(options, { ...pulled, page: null })) : pulled;
+    checkpoint.size > pulled.state.size
+      ? added(pulled, await pull(options, { ...pulled, page: null }, onRing))
+      : pulled;
   const { state } = through;
   if (checkpoint.size > state.size) {
     throw new AuditFailed(
@@ -299,12 +317,7 @@ async function toHead(options: Audit, pulled: Through): Promise<Proved> {
       `the site has signed ${checkpoint.size} events and does not send this one`,
     );
   }
-  // Of an earlier ring, where the line has changed it since.
-  const signedBy = [state.ring, pulled.state.ring].flatMap((ring) => {
-    const signed = checkNote(note, ring, options);
-    return signed.kind === "signed" ? [{ ring, key: keyIn(ring, signed.node)! }] : [];
-  })[0];
-  if (signedBy === undefined) throw new AuditFailed(line, null, "its head is not signed by a key of the ring in force");
+  if (signedBy === null) throw new AuditFailed(line, null, "its head is not signed by a key of the ring in force");
   await compareHead(options, state, checkpoint);
   return { ...through, signedBy };
 }

@@ -102,6 +102,8 @@ export const FEED_GATHER_MS = 200;
 export const FEED_RETRY_MS = 1_000;
 /** After a replay that could not be finished. */
 export const MESH_REPLAY_RETRY_MS = 600_000;
+/** Of one replay, where old history is let go meanwhile: each archive lets go once an hour. */
+export const REPLAY_BEGINS_MAX = 3;
 /** Sites that metrics name; the others are counted together. */
 export const SITES_MEASURED_MAX = 64;
 /** From one network hop to a cut that lasted a day. */

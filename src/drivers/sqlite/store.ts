@@ -9,7 +9,8 @@
 // cost the last commits, whole ones, from the end: `position` is a row in the same transactions, so it goes back with them,
 // and whoever feeds the views starts there again, from snapshot and archive, which are synced (design D12).
 
-import { globSync, renameSync, rmSync } from "node:fs";
+import { readdirSync, renameSync, rmSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
 import type { JobState } from "../../core/jobs/model.ts";
 import { TenureError } from "../../core/kit/errors.ts";
@@ -183,12 +184,22 @@ export function moveAside(path: string, reason: string): string {
   // Without its WAL it would be another file than the one that was found.
   renameIfThere(`${path}-wal`, `${aside}-wal`);
   rmSync(`${path}-shm`, { force: true });
-  const older = globSync(`${path}.*-*Z`).toSorted(byTime).slice(0, -ASIDE_FILES_KEPT);
+  const older = filesNextTo(path, /^\.[^-]*-.*Z$/)
+    .toSorted(byTime)
+    .slice(0, -ASIDE_FILES_KEPT);
   for (const old of older) {
     rmSync(old, { force: true });
     rmSync(`${old}-wal`, { force: true });
   }
   return aside;
+}
+
+/** Whose names go on from that of `path` in this way. No glob: a directory's name may have any character. */
+export function filesNextTo(path: string, rest: RegExp): readonly string[] {
+  const [directory, name] = [dirname(path), basename(path)];
+  return readdirSync(directory)
+    .filter((one) => one.startsWith(name) && rest.test(one.slice(name.length)))
+    .map((one) => join(directory, one));
 }
 
 function byTime(a: string, b: string): number {

@@ -5,7 +5,7 @@ import { bytesOfHash, hexOf } from "../../../core/events/index.ts";
 import { verifyConsistency } from "../../../core/events/merkle-proof.ts";
 import type { LineState } from "../../../core/mesh/model.ts";
 import { checkPage, PAGE_ITEMS_MAX } from "../../../core/mesh/proof/index.ts";
-import { encodePage, ReceiptsState, type SealedReceipt } from "../../../core/mesh/receipts/index.ts";
+import { encodePage, type Receipt, ReceiptsState, type SealedReceipt } from "../../../core/mesh/receipts/index.ts";
 import { decodePage } from "../../../core/mesh/receipts/page-bytes.ts";
 import { fakeVerify } from "../../../core/mesh/test-signatures.ts";
 import { ringOf, TestSite } from "../../../core/mesh/test-site.ts";
@@ -34,6 +34,7 @@ function stage() {
   const followers: ((applied: SealedReceipt) => void)[] = [];
   const restored: (() => void)[] = [];
   const reads: number[] = [];
+  const asked = { receipts: 0, isIndexed: false };
   const clock = new SlowClock();
   const sites = ["a", "b"].map((id) => new TestSite(ringOf(id, ["n1"], digest), digest));
   const lines = new ForeignLines({
@@ -54,13 +55,19 @@ function stage() {
       },
       async *read(from, max = Infinity) {
         reads.push(from);
-        yield archive.slice(from - 1, from - 1 + max);
+        const batch = archive.slice(from - 1, from - 1 + max);
+        asked.receipts += batch.length;
+        yield batch;
       },
       manifest: () => ({ start: { sequence: 0 } }),
     },
     digest,
     clock,
     lineBefore: () => null,
+    receiptOf: async (line, sequence) => {
+      const has = ({ page }: Receipt): boolean => page.line === line && page.after + page.items.length >= sequence;
+      return (asked.isIndexed && archive.find(({ receipt }) => has(receipt))?.receipt.sequence) || null;
+    },
   });
   const receive = (site: TestSite, after: number, size: number): void => {
     const before: LineState = state.line(site.line) ?? site.start;
@@ -83,7 +90,7 @@ function stage() {
   const [a, b] = sites as [TestSite, TestSite];
   for (const site of sites) site.writeMany(30);
   a.write({ eventType: "build:log" });
-  return { a, b, lines, receive, restored, reads, state, clock };
+  return { a, b, lines, receive, restored, reads, asked, state, clock };
 }
 
 const CUTS = [
@@ -147,6 +154,22 @@ describe.each([
     expect((await lines.pages(b.line, 0)).map(({ after }) => after)).toEqual([0, 30]);
     expect((await lines.pages(b.line, 30)).map(({ after }) => after)).toEqual([30, 30 + PAGE_ITEMS_MAX / 2]);
   });
+});
+
+it("a page of the archive costs about as many receipts as it is made of, however many follow", async () => {
+  const { a, lines, receive, restored, asked } = stage();
+  a.writeMany(300);
+  for (let size = 1; size <= 300; size++) receive(a, size - 1, size);
+  for (const tell of restored) tell();
+  asked.isIndexed = true;
+  for (let after = 0; after < 300; after++) {
+    asked.receipts = 0;
+    expect(await lines.page(a.line, after)).toMatchObject({ after });
+    expect(asked.receipts).toBe(1);
+  }
+  asked.receipts = 0;
+  expect(await lines.pages(a.line, 100)).toHaveLength(PAGES_SENT_MAX);
+  expect(asked.receipts).toBeLessThanOrEqual(2 * PAGES_SENT_MAX);
 });
 
 it("proofs of consistency are those of the line's own tree, withheld events included", async () => {

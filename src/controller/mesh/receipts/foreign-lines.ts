@@ -218,13 +218,16 @@ export class ForeignLines implements LineSource {
     return this.#read(1);
   }
 
-  /** In slices: all of a long line may be read, and each of its events hashed. */
+  /**
+   * In slices: all of a long line may be read, and each of its events hashed. In steps that double: whoever asks for one page takes one receipt, and
+   * whoever reads on is soon at RECEIPTS_READ_MAX.
+   */
   async *#read(from: number): AsyncGenerator<Receipt, void, void> {
     const { archive, clock } = this.#options;
-    let slice = new Slice(clock);
+    let [slice, step] = [new Slice(clock), 1];
     for (let next = Math.max(from, this.#firstKept); next <= archive.lastSequence;) {
       const before = next;
-      for await (const batch of archive.read(next, RECEIPTS_READ_MAX)) {
+      for await (const batch of archive.read(next, step)) {
         for (const { bytes } of batch) {
           const read = decodeReceipt(bytes);
           if (read.kind === "malformed") throw new TenureError("DISK_DAMAGED", `receipt ${next}: ${read.problem}.`);
@@ -236,6 +239,7 @@ export class ForeignLines implements LineSource {
         }
       }
       if (next === before) return;
+      step = Math.min(2 * step, RECEIPTS_READ_MAX);
     }
   }
 

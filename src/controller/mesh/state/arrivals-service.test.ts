@@ -1,5 +1,6 @@
 // Arrivals as the API reads and verifies them, and the replay of them, over real archives.
 
+import { TenureError } from "../../../core/kit/errors.ts";
 import { describe, expect, test } from "vitest";
 import { systemDigest as digest } from "../../../drivers/system/digest.ts";
 import { eventHashOf } from "../../../core/events/index.ts";
@@ -126,7 +127,8 @@ describe("a replay", () => {
     const clock = new ManualClock();
     const rebuilt: string[] = [];
     const logger = { info: () => undefined, error: () => undefined, warn: () => undefined } as unknown as Logger;
-    const replays = { count: 0, answer, verdict, saved: null as number | null, how: [] as unknown[] };
+    const cut = null as (() => void) | null;
+    const replays = { count: 0, answer, verdict, saved: null as number | null, how: [] as unknown[], cut };
     const replayer = new MeshReplayer({
       archives: { own, receipts },
       arrivals: { verify: async () => ({ ...OWN, ...replays.verdict }) as ArrivalsVerified },
@@ -137,6 +139,7 @@ describe("a replay", () => {
             replays.how.push([how, batch[0]?.arrival]);
             break;
           }
+          replays.cut?.();
           return replays.answer;
         },
         rebuild: async (reason, from) => void rebuilt.push(`${from}: ${reason}`),
@@ -213,6 +216,27 @@ describe("a replay", () => {
     replays.verdict = { first: 1 };
     await replayer.run();
     expect(rebuilt[1]).toMatch(/^nothing: /);
+    replayer.close();
+  });
+
+  test("begins again with the saved state where old history is let go while it runs, and raises no alert", async () => {
+    const { replayer, replays, rebuilt } = await replaying({}, EQUAL);
+    replays.saved = 7;
+    replays.cut = () => {
+      replays.cut = null;
+      replays.verdict = { first: 5 };
+      throw new TenureError("LOG_COMPACTED", "what arrived as 3 is not kept any more.");
+    };
+    expect(await replayer.run()).toMatchObject({ outcome: "equal" });
+    expect(replays.how).toEqual([
+      [{ from: "nothing", saves: false }, undefined],
+      [{ from: "saved", saves: true }, 8],
+    ]);
+    expect([replayer.problem, rebuilt]).toEqual([null, []]);
+    replays.cut = () => {
+      throw new TenureError("LOG_COMPACTED", "for ever");
+    };
+    await expect(replayer.run()).rejects.toMatchObject({ code: "LOG_COMPACTED" });
     replayer.close();
   });
 

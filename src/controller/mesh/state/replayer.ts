@@ -13,7 +13,7 @@ import type { Logger } from "../../../ports/logger.ts";
 import type { MeshReplayed, MeshViews } from "../../../ports/mesh/views.ts";
 import type { ArrivalSources } from "../receipts/arrivals.ts";
 import { type ArrivedNames, arrivedEvents } from "./feeder.ts";
-import { MESH_REPLAY_RETRY_MS } from "../limits.ts";
+import { MESH_REPLAY_RETRY_MS, REPLAY_BEGINS_MAX } from "../limits.ts";
 
 export interface ReplayerOptions extends ArrivedNames {
   readonly archives: ArrivalSources;
@@ -59,7 +59,7 @@ export class MeshReplayer {
 
   /** The one that is under way, or a new one. Throws as `run`. */
   join(): Promise<MeshReplayed> {
-    this.#running ??= this.#replayed().then(
+    this.#running ??= this.#overCuts().then(
       (replayed) => {
         this.#running = null;
         this.#last = replayed;
@@ -77,6 +77,18 @@ export class MeshReplayer {
   close(): void {
     this.#over.abort();
     this.#timer?.cancel();
+  }
+
+  /** What it began with may be let go meanwhile, because an earlier replay has saved it: then it begins again, with the saved state. */
+  async #overCuts(): Promise<MeshReplayed> {
+    for (let begins = 1; ; begins++) {
+      try {
+        return await this.#replayed();
+      } catch (error) {
+        const isCut = TenureError.is(error) && error.code === "LOG_COMPACTED";
+        if (!isCut || begins >= REPLAY_BEGINS_MAX || this.#over.signal.aborted) throw error;
+      }
+    }
   }
 
   async #replayed(): Promise<MeshReplayed> {

@@ -66,8 +66,10 @@ export function decideRegister(
     shown === null ? null : ringRefusal(id, known, shown, ringInForce, (line) => registry.forkOf(line) !== undefined);
   if (refusal !== null) return refusal;
   const ring = shown === null ? {} : { line: shown.line, ring: shown.ring, ...unknownOf(shown.earlier, known) };
-  const payload = { url, name, urls, version, ...ring, metadata };
-  const isBack = known?.isExpired === true || known?.presence?.hasLeft === true;
+  // Approved for keys that were not known here; now they are, and from now on the proof is asked for again.
+  const isOver = shown !== null && known?.approvedRing === shown.ringHash && isPinnedKey(known, shown, ringInForce);
+  const payload = { url, name, urls, version, ...ring, ...(isOver ? { isApprovalOver: true } : {}), metadata };
+  const isBack = isOver || known?.isExpired === true || known?.presence?.hasLeft === true;
   if (known === undefined || isBack || !isSame(known, payload)) return { kind: "write", payload };
   return { kind: "unchanged" };
 }
@@ -205,6 +207,10 @@ function ringRefusal(
     "CONTROLLER_CONFLICT",
     `${id} is registered here with another ring, of the line ${newest.line}. If this is the same site with new keys, an operator says so: \`tenure mesh approve ${id} --ring ${ringHash}\`. If not, give it another controller id.`,
   );
+}
+
+function isPinnedKey({ lines }: KnownSite, { line, ring, provenBy }: ShownRing, ringInForce: RingInForce): boolean {
+  return lines.some((one) => one.line === line) && isKeyOf(provenBy, [ring, ringInForce(line)]);
 }
 
 function isKeyOf(key: string | null, rings: readonly (Ring | null)[]): boolean {

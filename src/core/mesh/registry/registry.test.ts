@@ -166,6 +166,20 @@ describe("registering", () => {
     expect(stage.registry.site("b")!.lines.map((one) => one.ring.keys[0]!.key)).toEqual(["k1", "k2"]);
   });
 
+  it("with a ring that is pinned and approved needs no proof until its keys are known here, and then the approval is over", () => {
+    const stage = new Stage();
+    const first = ring("b", "k1");
+    stage.register(asked("b", { shown: shown(first) }));
+    const rotated = asked("b", { shown: shown(first, "k9") });
+    expect(stage.register(rotated)).toBe("PERMISSION_DENIED");
+    expect(stage.approve("b", shown(first)!.ringHash)).toBe("write");
+    expect([stage.register(rotated), stage.register(rotated)]).toEqual(["unchanged", "unchanged"]);
+    stage.inForce.set(shown(first)!.line, ring("b", "k9"));
+    expect([stage.register(rotated), stage.register(rotated)]).toEqual(["write", "unchanged"]);
+    expect(stage.registry.site("b")).toMatchObject({ approvedRing: null, isApproved: true });
+    expect(stage.register(asked("b", { shown: shown(first, "stolen") }))).toBe("PERMISSION_DENIED");
+  });
+
   it("of the next generation needs a key of the one before; the same generation twice is a conflict", () => {
     const stage = new Stage();
     stage.register(asked("b", { shown: shown(ring("b", "k1")) }));

@@ -205,7 +205,7 @@ export class Registry {
   #registered(id: string, payload: SiteRegistered, timestamp: number): void {
     const before = this.#sites.get(id);
     if (before === undefined && this.#sites.size >= SITES_MAX) return;
-    const { url, name, urls, version, line, ring, earlier = [], metadata = {} } = payload;
+    const { url, name, urls, version, line, ring, earlier = [], isApprovalOver = false, metadata = {} } = payload;
     const lines = before?.lines ?? [];
     this.#sites.set(id, {
       id,
@@ -220,9 +220,11 @@ export class Registry {
       isApproved: before?.isApproved ?? false,
       isEvicted: before?.isEvicted ?? false,
       presence: presenceAfter(before, line),
-      // Used up by the line that it was given for.
+      // Used up by the line that it was given for; where that was pinned before, as soon as its keys are known.
       approvedRing:
-        lines.some((one) => one.line === line) || line === undefined ? (before?.approvedRing ?? null) : null,
+        !isApprovalOver && (lines.some((one) => one.line === line) || line === undefined)
+          ? (before?.approvedRing ?? null)
+          : null,
     });
   }
 

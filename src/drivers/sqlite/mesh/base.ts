@@ -12,7 +12,6 @@ import {
   copyFileSync,
   createReadStream,
   fsyncSync,
-  globSync,
   openSync,
   readFileSync,
   readSync,
@@ -25,6 +24,9 @@ import { basename, dirname, join } from "node:path";
 import { TenureError } from "../../../core/kit/errors.ts";
 import { parseJson } from "../../../core/kit/parse-json.ts";
 import { BASE_READ_BYTES } from "../limits.ts";
+import { filesNextTo } from "../store.ts";
+
+const BASE_FILE = /^\.base-/;
 
 export interface Base {
   /** The last arrival that is in it. */
@@ -65,13 +67,13 @@ export async function keepBase(path: string, from: string, through: number): Pro
   // The name first: a record without its file would give up the one before, too.
   sync(dirname(path));
   writeRecord(path, base);
-  for (const other of globSync(`${path}.base-*`)) if (other !== kept) rmSync(other, { force: true });
+  for (const other of filesNextTo(path, BASE_FILE)) if (other !== kept) rmSync(other, { force: true });
   return base;
 }
 
 export function dropBase(path: string): void {
   rmSync(`${path}.base`, { force: true });
-  for (const file of globSync(`${path}.base-*`)) rmSync(file, { force: true });
+  for (const file of filesNextTo(path, BASE_FILE)) rmSync(file, { force: true });
 }
 
 /** A copy of the saved state of `of` as `path`, where there is no file. Throws DISK_DAMAGED where it is not what was saved, and DISK_FULL. */

@@ -224,9 +224,9 @@ class SqliteMesh implements MeshViews {
   /** What was built at this path, and closed, is the saved state. */
   async #keep(from: string, through: number): Promise<void> {
     if (existsSync(`${from}-wal`)) {
-      const text = "what was built aside was not closed in time, and is not kept as the saved state";
-      this.#options.logger.warn({ event: "mesh-views", through }, text);
-      return;
+      // Whoever waits for the saved state must not take this for one.
+      const text = `what was built aside up to ${through} was not closed in time, and is not kept as the saved state.`;
+      throw new TenureError("BACKEND_UNAVAILABLE", text);
     }
     this.#base = await keepBase(this.#options.path, from, through);
   }
