@@ -141,3 +141,10 @@ test("what is shown can be saved as it is, while it is in use", async () => {
   const again = await openMesh(path);
   expect(await again.hash()).toEqual(before);
 });
+
+test("what a process that was killed in the middle of a replay has left is removed by the next one", async () => {
+  const path = await newMeshPath();
+  for (const suffix of ["", "-wal", "-shm"]) writeFileSync(`${path}.replay-4711-1${suffix}`, "half of it");
+  await saved(path);
+  expect(filesOf(path, "replay")).toEqual([]);
+});

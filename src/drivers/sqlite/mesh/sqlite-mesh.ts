@@ -1,7 +1,8 @@
 // mesh.sqlite (ports/mesh/views.ts) over two threads (thread-pair.ts). The main thread only copies bytes into one buffer for each piece and
 // hands it over: the events are parsed, hashed and merged in the thread that writes.
 
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { assert } from "../../../core/kit/assert.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 import type { ShownJob } from "../../../core/mesh/merge/shown-job.ts";
@@ -39,9 +40,18 @@ import { type PairOptions, ThreadPair } from "../thread-pair.ts";
 
 /** As `openViews`: on a full disk too. */
 export async function openMeshViews(options: PairOptions): Promise<MeshViews> {
+  removeReplays(options.path);
   const views = new SqliteMesh(options);
   await views.open();
   return views;
+}
+
+const REPLAY = "replay-";
+
+/** What a process that was killed in the middle of a replay has left: each is as large as the file itself, and the next process has another id. */
+function removeReplays(path: string): void {
+  const start = `${basename(path)}.${REPLAY}`;
+  for (const name of readdirSync(dirname(path))) if (name.startsWith(start)) removeStore(join(dirname(path), name));
 }
 
 class SqliteMesh implements MeshViews {
@@ -190,7 +200,7 @@ class SqliteMesh implements MeshViews {
   }
 
   #pathAside(): string {
-    const path = `${this.#options.path}.replay-${process.pid}-${++this.#replays}`;
+    const path = `${this.#options.path}.${REPLAY}${process.pid}-${++this.#replays}`;
     removeStore(path);
     return path;
   }
