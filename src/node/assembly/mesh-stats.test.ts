@@ -79,6 +79,25 @@ describe("alerts about other sites", () => {
     expect(desk.seen()).toEqual({ forked: [], down: [] });
   });
 
+  it("this site's own line has forked, until it has a new one", () => {
+    const desk = new Desk();
+    const own = (line: string, generation: number): void =>
+      desk.says("controller:registered", "home", {
+        name: "home",
+        urls: [],
+        line,
+        generation,
+        author: "home",
+        keys: [],
+      });
+    own("home.1", 1);
+    expect(desk.seen().forked).toEqual([]);
+    desk.says("controller:forked", "home", { line: "home.1" });
+    expect(desk.seen().forked).toEqual(["home"]);
+    own("home.2", 2);
+    expect(desk.seen().forked).toEqual([]);
+  });
+
   it("an address of a linked site that never answered is no site that is out of reach", () => {
     const desk = new Desk();
     desk.registers("berlin", ["http://berlin-1", "http://berlin-2"]);

@@ -25,9 +25,11 @@ export function meshSeen(registry: Registry, links: MeshLinks, maxSkewMs: number
   );
   const named = new Set(parents.map(({ site }) => site));
   const expired = views === null ? [] : expiredOf(registry).filter((id) => !named.has(id));
+  const isOwnForked = registry.own !== null && registry.forkOf(registry.own.line) !== undefined;
   const forked = registry.sites().filter((site) => !site.isEvicted && registry.status(site) === "forked");
   return {
-    forked: forked.map(({ id }) => id),
+    // This site's own line first: nobody takes anything of it, and only its operator can begin a new one.
+    forked: [...(isOwnForked ? [registry.own!.controllerId] : []), ...forked.map(({ id }) => id)],
     down: [...parents, ...expired.map((site) => ({ site, downMs: null }))],
     late: (views ?? []).flatMap(({ controller: site, lagEvents, lagMs, missingEvents, missingMs }) =>
       site === null
