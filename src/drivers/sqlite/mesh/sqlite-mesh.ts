@@ -142,7 +142,10 @@ class SqliteMesh implements MeshViews {
     return { hash, through, rows, missing };
   }
 
-  async replay({ from, saves }: ReplayHow, arrivals: AsyncIterable<readonly ArrivedEvent[]>): Promise<MeshReplay> {
+  async replay(how: ReplayHow, arrivals: AsyncIterable<readonly ArrivedEvent[]>): Promise<MeshReplay> {
+    const { from, saves, firstReceipt = 1 } = how;
+    // Where that is refused now, the next replay does it.
+    await this.#forget(firstReceipt).catch(onlyRefused);
     await this.#puts.idle();
     const { hash, rows, through, marks } = await this.#hash();
     const path = this.#pathAside();
@@ -154,6 +157,8 @@ class SqliteMesh implements MeshViews {
       for (const [line, mark] of marks) await aside.mark(line, mark);
       const rebuilt = await aside.#hash();
       const equal = rebuilt.hash === hash && rebuilt.rows === rows && rebuilt.through === through;
+      // What was taken over from the saved state goes there too: otherwise it would go on from one saved state to the next, for ever.
+      if (equal && saves) await aside.#forget(firstReceipt);
       await aside.close();
       if (equal && saves) await this.#keep(path, through);
       return { equal, events, hash, rebuiltHash: rebuilt.hash, rows, rebuiltRows: rebuilt.rows };
@@ -197,6 +202,13 @@ class SqliteMesh implements MeshViews {
       if (wanted.length < batch.length) break;
     }
     return events;
+  }
+
+  /** A little at a time: puts go on between. */
+  async #forget(before: number): Promise<void> {
+    if (before <= 1) return;
+    do await this.#puts.idle();
+    while (await this.#threads.writer.ask({ kind: "forget", before }));
   }
 
   #pathAside(): string {
@@ -249,6 +261,10 @@ class SqliteMesh implements MeshViews {
   #hash(): Promise<StoredHash> {
     return this.#threads.read({ kind: "hash" });
   }
+}
+
+function onlyRefused(error: unknown): void {
+  if (!TenureError.is(error)) throw error;
 }
 
 interface Cargo {
