@@ -7,7 +7,6 @@ import { bytesOfHash, hexOf, isHash } from "../../src/core/events/hex.ts";
 import { leafHash } from "../../src/core/events/merkle.ts";
 import { verifyInclusion } from "../../src/core/events/merkle-proof.ts";
 import { sha256 } from "../../src/core/events/sha256.ts";
-import { INTEGER_MAX } from "../../src/core/kit/limits.ts";
 import type { Json } from "../../src/core/kit/json.ts";
 
 const digest = {
@@ -103,7 +102,7 @@ function otherField(shown: SaidFields, text: string): string | null {
 }
 
 function textOf(value: object): string {
-  return canonicalJson(value as Json, INTEGER_MAX);
+  return canonicalJson(value as Json, Number.MAX_SAFE_INTEGER);
 }
 
 function hashIn(item: unknown): string | null {
