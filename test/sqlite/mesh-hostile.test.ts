@@ -40,3 +40,23 @@ test("a line that has ended is not shown again each time that somebody says so",
   // Once takes about a tenth of a second; 128 times took half a minute, and a page may have 512.
   expect(performance.now() - beganMs).toBeLessThan(4_000);
 });
+
+test("a page of agents is bounded in bytes: a site that gives each as many labels as it may makes no page of 100 MB", async () => {
+  const views = await openMesh(await newMeshPath());
+  const word = "\u0001".repeat(250);
+  const labels = Object.fromEntries(Array.from({ length: 32 }, (_, at) => [`${at}${word}`, word]));
+  const kinds = Array.from({ length: 64 }, () => word);
+  const agents = Array.from({ length: 40 }, (_, at) =>
+    says("evil.1", at + 1, "worker:registered", `w${at}`, { labels, kinds }),
+  );
+  await put(views, agents);
+  const names = new Set<string>();
+  let cursor: string | undefined;
+  do {
+    const page = await views.agents({ limit: 500, cursor });
+    expect(JSON.stringify(page).length).toBeLessThan(2 * 1024 * 1024);
+    for (const { name } of page.agents) names.add(name);
+    cursor = page.next ?? undefined;
+  } while (cursor !== undefined);
+  expect(names.size).toBe(agents.length);
+});

@@ -180,3 +180,47 @@ test("works in a directory whose name has characters of patterns and of addresse
   await views.save();
   expect(await views.hash()).toMatchObject({ through: ALL.length, missing: 0 });
 });
+
+test("what a process that was killed in the middle of a replay has left is removed by the next one", async () => {
+  const path = await newMeshPath();
+  for (const suffix of ["", "-wal", "-shm"]) writeFileSync(`${path}.replay-4711-1${suffix}`, "half of it");
+  await saved(path);
+  expect(filesOf(path, "replay")).toEqual([]);
+});
+
+describe("where receipts are", () => {
+  const rowsIn = (path: string): Record<string, number> => {
+    const database = new DatabaseSync(path, { readOnly: true });
+    const count = (table: string): number =>
+      (database.prepare(`SELECT count(*) AS count FROM ${table}`).get() as { count: number }).count;
+    const rows = { receipts: count("receipts"), checkpoints: count("checkpoints") };
+    database.close();
+    return rows;
+  };
+
+  test("is forgotten with the receipts that are cut, also in the saved state: it would grow for ever", async () => {
+    const path = await newMeshPath();
+    const views = await openMesh(path);
+    const count = 10_000;
+    const events = Array.from({ length: count }, (_, at) =>
+      says("b.1", at + 1, "build:assigned", "j1", { attempt: 1 }),
+    );
+    const all = arrivals(events).map((one, at) => ({
+      ...one,
+      receipt: at + 1,
+      checkpoint: { after: at, note: `note ${at + 1}` },
+    }));
+    for await (const batch of batches(all, 512)) await views.put(batch);
+    await views.replay(SAVES, batches(all, 512));
+    // Then retention has cut all but the last ten.
+    const cut = { from: "saved", saves: true, firstReceipt: count - 9 } as const;
+    expect(await views.replay(cut, batches([]))).toMatchObject({ equal: true });
+    expect(await views.receiptOf("b.1", count - 10)).toBeNull();
+    expect(await views.receiptOf("b.1", count - 9)).toBe(count - 9);
+    expect(await views.checkpointAfter("b.1", count - 10)).toMatchObject({ size: count - 9 });
+    await views.close();
+    expect(rowsIn(path)).toEqual({ receipts: 10, checkpoints: 10 });
+    const [base] = filesOf(path, ".base-");
+    expect(rowsIn(base!)).toEqual({ receipts: 10, checkpoints: 10 });
+  });
+});

@@ -22,7 +22,14 @@ it("this page's SHA-256 is that of everybody, at every length around a block and
 
 const LINE = `a.${"0".repeat(32)}`;
 const SIZE = 13;
-const texts = Array.from({ length: SIZE }, (_, at) => JSON.stringify({ entityId: `j${at}`, sequence: at + 1 }));
+const LONG = 9;
+const said = Array.from({ length: SIZE }, (_, at) => ({
+  eventType: "build:submitted",
+  entityId: `j${at}`,
+  timestamp: 1_000 + at,
+  payload: at === LONG ? { text: "é".repeat(5_000) } : { b: 1, a: [at] },
+}));
+const texts = said.map((fields, at) => JSON.stringify({ ...fields, sequence: at + 1 }));
 const hashes = texts.map((text) => eventHashOf(new TextEncoder().encode(text), systemDigest));
 const leaves = hashes.map((hash) => leafHash(bytesOfHash(hash), systemDigest));
 const frontier = new MerkleFrontier(systemDigest);
@@ -35,7 +42,7 @@ function noteOf(line: string, size: number, ofRoot: Uint8Array): string {
 
 function world(at: number): { readonly event: ShownEvent; readonly evidence: Evidence } {
   return {
-    event: { line: LINE, lineSequence: at + 1, eventHash: hashes[at]! },
+    event: { line: LINE, lineSequence: at + 1, eventHash: hashes[at]!, said: said[at]! },
     evidence: {
       item: texts[at]!,
       note: noteOf(LINE, SIZE, root),
@@ -52,7 +59,16 @@ describe("an event", () => {
     expect(proofOf(event, { ...evidence, item: { hash: hashes[at] } })).toMatchObject({ ...proven, hasText: false });
   });
 
+  it("of which a long payload is not shown is proven: its length is", () => {
+    const { event, evidence } = world(LONG);
+    const omittedBytes = Buffer.byteLength(JSON.stringify(said[LONG]!.payload));
+    const shown = (payload: object): ShownEvent => ({ ...event, said: { ...event.said, payload } });
+    expect(proofOf(shown({ omittedBytes }), evidence).kind).toBe("proven");
+    expect(proofOf(shown({ omittedBytes: omittedBytes + 1 }), evidence).kind).toBe("refuted");
+  });
+
   const { event, evidence } = world(5);
+  const other = (fields: Partial<ShownEvent["said"]>): ShownEvent => ({ ...event, said: { ...event.said, ...fields } });
   const path = evidence.path as string[];
   it.each<[string, ShownEvent, Evidence]>([
     ["with another text", event, { ...evidence, item: texts[6] }],
@@ -61,6 +77,10 @@ describe("an event", () => {
     ["with no text and no hash", event, { ...evidence, item: null }],
     ["at another place", { ...event, lineSequence: 7 }, evidence],
     ["shown with another hash", { ...event, eventHash: hashes[6]! }, evidence],
+    ["shown with another payload", other({ payload: { b: 1, a: [6] } }), evidence],
+    ["shown with another type", other({ eventType: "build:completed" }), evidence],
+    ["shown as of another job", other({ entityId: "j6" }), evidence],
+    ["shown at another time", other({ timestamp: 999 }), evidence],
     ["of another line", { ...event, line: `b.${"0".repeat(32)}` }, evidence],
     ["with the root of another tree", event, { ...evidence, note: noteOf(LINE, SIZE, leaves[0]!) }],
     ["with the size of a smaller tree", event, { ...evidence, note: noteOf(LINE, 8, root) }],

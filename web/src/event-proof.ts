@@ -1,11 +1,13 @@
 // "Verify this event", computed in the browser: from the event's bytes to its hash, from there along the proof to the root of its line's tree,
 // and that root in the checkpoint that the line's site has signed (note-signature.ts checks the signature). Pure.
 
+import { canonicalJson } from "../../src/core/events/canonical.ts";
 import { eventHashOf } from "../../src/core/events/event.ts";
 import { bytesOfHash, hexOf, isHash } from "../../src/core/events/hex.ts";
 import { leafHash } from "../../src/core/events/merkle.ts";
 import { verifyInclusion } from "../../src/core/events/merkle-proof.ts";
 import { sha256 } from "../../src/core/events/sha256.ts";
+import type { Json } from "../../src/core/kit/json.ts";
 
 const digest = {
   sha256,
@@ -18,6 +20,15 @@ export interface ShownEvent {
   readonly line: string;
   readonly lineSequence: number;
   readonly eventHash: string;
+  /** What the reader sees next to the word "verified": the proof is of the text, and these are not read from it. */
+  readonly said: SaidFields;
+}
+
+export interface SaidFields {
+  readonly eventType: string;
+  readonly entityId: string;
+  readonly timestamp: number;
+  readonly payload: object;
 }
 
 /** What the node gave: nothing of it is believed. */
@@ -60,6 +71,8 @@ export function proofOf(event: ShownEvent, { item, note, path }: Evidence): Proo
   const hash = typeof item === "string" ? eventHashOf(new TextEncoder().encode(item), digest) : hashIn(item);
   if (hash === null) return refuted("the node gave neither the event's text nor its hash");
   if (hash !== event.eventHash) return refuted("the event's bytes have another hash than the event that is shown");
+  const other = typeof item === "string" ? otherField(event.said, item) : null;
+  if (other !== null) return refuted(`the ${other} that is shown is not the one in the event's text`);
   const checkpoint = checkpointIn(note);
   if (checkpoint === null) return refuted("the node gave no signed checkpoint");
   if (checkpoint.line !== event.line) return refuted("the checkpoint is of another line");
@@ -73,6 +86,23 @@ export function proofOf(event: ShownEvent, { item, note, path }: Evidence): Proo
   };
   if (!verifyInclusion(claim, digest)) return refuted("the proof does not lead from this event to the signed root");
   return { kind: "proven", hasText: typeof item === "string", hashes: path.length + 1, checkpoint };
+}
+
+/** The first field that is shown otherwise than the text has it; null: none is. */
+function otherField(shown: SaidFields, text: string): string | null {
+  // Of a later release: nothing of its text is shown.
+  if (shown.eventType === "unreadable" && textOf(shown.payload) === "{}") return null;
+  const said = JSON.parse(text) as SaidFields;
+  if (shown.eventType !== said.eventType) return "type";
+  if (shown.entityId !== said.entityId) return "entity";
+  if (shown.timestamp !== said.timestamp) return "time";
+  // Of a long one only its length is shown.
+  const omitted = { omittedBytes: new TextEncoder().encode(JSON.stringify(said.payload)).length };
+  return [said.payload, omitted].some((one) => textOf(one) === textOf(shown.payload)) ? null : "payload";
+}
+
+function textOf(value: object): string {
+  return canonicalJson(value as Json, Number.MAX_SAFE_INTEGER);
 }
 
 function hashIn(item: unknown): string | null {

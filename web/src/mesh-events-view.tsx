@@ -284,7 +284,10 @@ function ProofText({ checked }: { readonly checked: Checked }) {
       const { hasText, hashes, checkpoint, signature } = checked;
       return (
         <p class="verified">
-          Verified in this browser: {hasText ? "its bytes have this hash" : "its text did not leave its site; its hash"}
+          Verified in this browser:{" "}
+          {hasText
+            ? "its bytes have this hash, they say what is shown here"
+            : "its text did not leave its site; its hash alone"}
           , and {plural(hashes, "hash", "hashes")} lead from it to the root of the first {count(checkpoint.size)}{" "}
           events, which is in the checkpoint signed by <span class="theirs">{checkpoint.signer}</span>.{" "}
           {signature.kind === "valid"

@@ -70,7 +70,9 @@ export async function verify(event: MeshEvent, ended: AbortSignal): Promise<Veri
     note,
     path: (proof as { readonly path: unknown }).path,
   };
-  const proven = proofOf({ line, lineSequence: sequence, eventHash: event.event_hash }, evidence);
+  const { event_hash: eventHash, event_type: eventType, entity_id: entityId, timestamp, payload } = event;
+  const said = { eventType, entityId, timestamp, payload };
+  const proven = proofOf({ line, lineSequence: sequence, eventHash, said }, evidence);
   if (proven.kind === "refuted") return proven;
   const signature = await checkSignature(note, ringOf(sites as RingsAnswer, line), globalThis.crypto?.subtle);
   if (signature.kind === "invalid") return { kind: "refuted", why: `of the checkpoint ${signature.why}` };

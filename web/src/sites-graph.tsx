@@ -36,7 +36,7 @@ export function SitesGraph({ sites }: { readonly sites: readonly Site[] }) {
           const place = places.get(site.id);
           if (place === undefined) return [];
           return site.links.map((link, at) => (
-            <Edge key={`${site.id} ${link.direction}`} link={link} own={middle} other={place} at={at} />
+            <Edge key={`${site.id} ${link.direction} ${link.url}`} link={link} own={middle} other={place} at={at} />
           ));
         })}
       {sites.map((site) => {

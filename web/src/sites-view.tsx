@@ -94,7 +94,9 @@ function LinksTable({ sites }: { readonly sites: readonly Site[] }) {
           {sites.flatMap((site) =>
             site.links.length === 0
               ? [<SiteRow key={site.id} site={site} link={null} />]
-              : site.links.map((link) => <SiteRow key={`${site.id} ${link.direction}`} site={site} link={link} />),
+              : site.links.map((link) => (
+                  <SiteRow key={`${site.id} ${link.direction} ${link.url}`} site={site} link={link} />
+                )),
           )}
         </tbody>
       </table>

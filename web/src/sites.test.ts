@@ -7,6 +7,7 @@ const LINK: LinkAnswer = {
   direction: "dialled",
   url: "http://b:1",
   connected: true,
+  downMs: null,
   roundTripMs: 12,
   lagEvents: 0,
   lagMs: 0,
@@ -45,9 +46,15 @@ describe("the sites", () => {
   });
 
   it("a parent that was never reached is shown under its address", () => {
-    const lost = { ...LINK, controller: null, connected: false, heardMsAgo: null, url: "http://x:1" };
+    const lost = { ...LINK, controller: null, connected: false, downMs: 700, heardMsAgo: null, url: "http://x:1" };
     const found = sitesOf(answer([lost]), []).find(({ id }) => id === "http://x:1");
     expect(found).toMatchObject({ status: "not registered", events: null, links: [{ state: "down" }] });
+  });
+
+  it("another address of a site that is linked is not cut off", () => {
+    const spare = { ...LINK, url: "http://b:2", connected: false, heardMsAgo: null, roundTripMs: null };
+    const [, b] = sitesOf(answer([LINK, spare]), HEADS);
+    expect(b!.links.map(({ url, state }) => [url, state])).toEqual([["http://b:1", "live"]]);
   });
 
   it("what a site without a link has on its record is no edge", () => {

@@ -31,6 +31,8 @@ export interface LinkAnswer {
   readonly direction: "dialled" | "served";
   readonly url: string | null;
   readonly connected: boolean;
+  /** Of a parent that is out of reach; null: it is connected, through this address or another one, or it dials. */
+  readonly downMs: number | null;
   readonly roundTripMs: number | null;
   readonly lagEvents: number;
   readonly lagMs: number;
@@ -68,8 +70,11 @@ const STALE_AFTER_MS = 6_000;
 /** `heads`: signed notes, whose second line is the size of their line. */
 export function sitesOf({ own, sites, links }: SitesAnswer, heads: readonly string[]): readonly Site[] {
   const sizes = new Map(heads.map((note) => note.split("\n", 2)).map(([line = "", size]) => [line, Number(size)]));
-  // One that was never connected and whose address nobody gave is no link: it only has something on its record.
-  const measured = links.filter(({ connected, url, heardMsAgo }) => connected || url !== null || heardMsAgo !== null);
+  // One that was never connected and whose address nobody gave is no link: it only has something on its record. Nor is an address of a site that
+  // is linked through another one: nothing is cut off there.
+  const measured = links.filter(
+    ({ connected, url, downMs, heardMsAgo }) => connected || (url !== null && downMs !== null) || heardMsAgo !== null,
+  );
   const linksOf = (id: string): Link[] =>
     measured.filter((link) => nameOf(link) === id).map((link) => ({ ...link, state: stateOf(link) }));
   const known = sites.map((site): Site => ({

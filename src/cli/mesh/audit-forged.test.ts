@@ -7,7 +7,8 @@ import { ringHashOf } from "../../core/mesh/proof/index.ts";
 import { fakeVerify } from "../../core/mesh/test-signatures.ts";
 import { ringOf, TestSite } from "../../core/mesh/test-site.ts";
 import { systemDigest as digest } from "../../drivers/system/digest.ts";
-import { audit, type AuditedSite, type Pin } from "./audit.ts";
+import { audit, AuditFailed, type AuditedSite, type Pin } from "./audit.ts";
+import { failedText } from "./view.ts";
 
 /** The site that is asked about; its operator has given the hash of its ring, or its public key. */
 const honest: Ring = ringOf("alpha", ["n1"], digest);
@@ -47,4 +48,12 @@ test("a ring that a history names, and that has signed nothing of it, is not the
   // The last event changes the ring to the honest one, and the head is signed by the ring before.
   const site = forged(own, (one) => (one.register(own), one.writeMany(4), one.register(honest)), 5);
   await expect(run(site, { ringHash: ringHashOf(honest, digest), publicKey: null })).rejects.toThrow(/its ring is/);
+});
+
+test("what a server calls its line does not reach the terminal as it is: it is the one that is not believed", async () => {
+  const line = "alpha.\u001b]0;proven\u0007\u001b[2K\rtenure: every event is the one that the site has signed\u202e";
+  const site = { ...forged(honest, (one) => one.writeMany(1), 1), lines: async () => [{ line, firstRing: honest }] };
+  const failed: unknown = await run(site, { ringHash: null, publicKey: null }).catch((error: unknown) => error);
+  expect(failed).toBeInstanceOf(AuditFailed);
+  expect(failedText(failed as AuditFailed)).toMatch(/^tenure: the history is not proven\. [^\p{Cc}\p{Cf}]*\n$/u);
 });

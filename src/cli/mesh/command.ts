@@ -14,7 +14,7 @@ import { callerOf, readConnection } from "../connection/connection.ts";
 import { CONNECTION_KINDS } from "../kit/connection-help.ts";
 import { kindsOf, verbsOf } from "../kit/description.ts";
 import { parseFlags, UsageError } from "../kit/flags.ts";
-import { json, withLongOutput } from "../kit/output.ts";
+import { json, printable, withLongOutput } from "../kit/output.ts";
 import { printed, stdoutPaint } from "../kit/print.ts";
 import { untilSignal } from "../kit/until-signal.ts";
 import { chosen } from "../kit/words.ts";
@@ -25,7 +25,7 @@ import { audit, AuditFailed, type AuditedSite, type Pin, type Proven } from "./a
 import { MESH } from "./help.ts";
 import { type LogOutput, type LogStep, showLog } from "./log.ts";
 import { gateObject, operate, type OperatorStep } from "./operator.ts";
-import { keyText, provenText, sitesTable, statusText } from "./view.ts";
+import { failedText, keyText, provenText, sitesTable, statusText } from "./view.ts";
 
 const VERBS = verbsOf(MESH);
 const KINDS = { ...CONNECTION_KINDS, ...kindsOf(MESH) };
@@ -216,7 +216,7 @@ async function runAudit(caller: Caller, pin: Pin, isJson: boolean, signal: Abort
     if (!(error instanceof AuditFailed)) throw error;
     const { line, sequence, problem } = error;
     if (isJson) process.stdout.write(json({ valid: false, line, sequence, problem }));
-    else process.stderr.write(`tenure: the history is not proven. ${error.message}\n`);
+    else process.stderr.write(failedText(error));
     return EXIT_FOUND;
   }
 }
@@ -233,7 +233,7 @@ async function runVerify(caller: Caller, url: string, isJson: boolean, signal: A
   const asked = { signal, timeoutMs: MESH_VERIFY_MS };
   const response = await caller.ask(url, { method: "POST", path: "/v1/mesh/replay", body: {} }, asked);
   const { outcome, events, reason } = await caller.bodyOf<Replayed>(response);
-  const text = `replayed ${events} events: ${outcome}${reason === null ? "" : `: ${reason}`}\n`;
+  const text = `replayed ${events} events: ${outcome}${reason === null ? "" : `: ${printable(reason)}`}\n`;
   printed(isJson ? json({ outcome, events, reason }) : text);
   return outcome === "equal" ? 0 : EXIT_FOUND;
 }

@@ -2,7 +2,7 @@
 
 import type { Paint } from "../kit/colour.ts";
 import { columns, duration, isoTime, printable, table } from "../kit/output.ts";
-import type { Proven } from "./audit.ts";
+import type { AuditFailed, Proven } from "./audit.ts";
 import type { LinkView } from "../../ports/mesh/links.ts";
 import type { MeshSites, ShownSite } from "./command.ts";
 
@@ -106,6 +106,11 @@ export function provenText({ controller, lines, ringHash, isPinned }: Proven, ms
     ? `The ring is the one that was given (now ${ringHash}).\n`
     : `The ring was not compared: give --ring ${ringHash} if the site's operator confirms it.\n`;
   return `${printable(controller)}: every event is the one that the site has signed (${duration(ms)})\n${each.join("")}${whose}`;
+}
+
+/** Names of lines, rings and nodes in it are those of a server that is not believed. */
+export function failedText({ message }: Pick<AuditFailed, "message">): string {
+  return `tenure: the history is not proven. ${printable(message)}\n`;
 }
 
 function changes(count: number): string {

@@ -127,7 +127,7 @@ export class MeshService implements MeshLinks {
       known: this.#known,
       lines,
       blame: this.#blame,
-      ownSize: (line) => (this.#known.isOwn(line) ? ownSizeOf(lines, line) : null),
+      ownSize: (line) => lines.own()?.lines.find((one) => one.line === line)?.size ?? null,
       forked: (evidence) => void this.#word.forked(evidence).catch((error: unknown) => this.#lost(error)),
     });
     this.#door = journal.serve((reign) => {
@@ -384,11 +384,6 @@ export class MeshService implements MeshLinks {
 /** Its hash is that of its other fields, in canonical JSON. */
 function isSealed({ eventHash, ...fields }: Readonly<Record<string, unknown>>, digest: Digest): boolean {
   return eventHashOf(textEncoder.encode(canonicalJson(fields as Json)), digest) === eventHash;
-}
-
-/** A line of this site that this disk does not know has nothing here. */
-function ownSizeOf(lines: MeshLines, line: LineId): number {
-  return lines.own()?.lines.find((one) => one.line === line)?.size ?? 0;
 }
 
 /** Its events were hashed before it was. */

@@ -81,6 +81,8 @@ export const PAYLOAD_DEPTH_MAX = 64;
 export const MESH_EVENTS_KEPT = 1_000_000;
 /** Rows that are removed from it after one piece, so that no transaction is long. */
 export const MESH_EVENTS_DROPPED_MAX = 1_024;
+/** Places of receipts that are removed in one transaction. */
+export const MESH_RECEIPTS_DROPPED_MAX = 4_096;
 /** Lines of one site that are kept because the site says that they ended: it has no more generations than that. */
 export const MESH_LINES_PER_SITE_MAX = 64;
 /** A longer payload is not copied into `event_log`. */

@@ -13,17 +13,24 @@ import type { MeshServerStats } from "../../ports/server-stats.ts";
 /** What alerts are made of; null: this site has left its mesh. Only the leader has links. */
 export function meshSeen(registry: Registry, links: MeshLinks, maxSkewMs: number): MeshSeen | null {
   if (registry.leftAt !== null) return null;
-  const statuses = new Map(registry.sites().map((site) => [site.id, registry.status(site)]));
   const views = links.lacking() === null ? null : links.views();
-  const isKept = (site: string | null): boolean => !GONE.has(statuses.get(site ?? "") ?? "registered");
+  const gone = goneOf(registry);
+  const linked = new Set((views ?? []).flatMap(({ controller, connected }) => (connected ? [controller] : [])));
+  // Of a site whose nodes are named one by one: one that never answered has not said whose it is, and the site has.
+  const spares = new Set(registry.sites().flatMap(({ id, url, urls }) => (linked.has(id) ? [url, ...urls] : [])));
   const parents = (views ?? []).flatMap(({ controller, url, downMs }) =>
-    downMs !== null && isKept(controller) ? [{ site: controller ?? url ?? "", downMs }] : [],
+    downMs === null || gone.has(controller ?? "") || (controller === null && spares.has(url ?? ""))
+      ? []
+      : [{ site: controller ?? url ?? "", downMs }],
   );
-  const expired = views === null ? [] : registry.peers().filter((id) => statuses.get(id) === "expired");
   const named = new Set(parents.map(({ site }) => site));
+  const expired = views === null ? [] : expiredOf(registry).filter((id) => !named.has(id));
+  const isOwnForked = registry.own !== null && registry.forkOf(registry.own.line) !== undefined;
+  const forked = registry.sites().filter((site) => !site.isEvicted && registry.status(site) === "forked");
   return {
-    forked: [...statuses].flatMap(([id, status]) => (status === "forked" ? [id] : [])),
-    down: [...parents, ...expired.filter((id) => !named.has(id)).map((site) => ({ site, downMs: null }))],
+    // This site's own line first: nobody takes anything of it, and only its operator can begin a new one.
+    forked: [...(isOwnForked ? [registry.own!.controllerId] : []), ...forked.map(({ id }) => id)],
+    down: [...parents, ...expired.map((site) => ({ site, downMs: null }))],
     late: (views ?? []).flatMap(({ controller: site, lagEvents, lagMs, missingEvents, missingMs }) =>
       site === null
         ? []
@@ -41,8 +48,16 @@ export function meshSeen(registry: Registry, links: MeshLinks, maxSkewMs: number
   };
 }
 
-/** Nobody waits for these. */
-const GONE: ReadonlySet<string> = new Set(["evicted", "left"]);
+/** Nobody waits for these: an operator has evicted them, whatever else is known of them, or they have left. */
+function goneOf(registry: Registry): ReadonlySet<string> {
+  const gone = registry.sites().filter((site) => site.isEvicted || registry.status(site) === "left");
+  return new Set(gone.map(({ id }) => id));
+}
+
+/** Those that dial this site and are not heard of any more. */
+function expiredOf(registry: Registry): readonly string[] {
+  return registry.peers().filter((id) => registry.status(registry.site(id)!) === "expired");
+}
 
 interface MeshCounted {
   readonly fold: Pick<ReceiptsFold, "counts" | "arrival">;
@@ -68,13 +83,6 @@ export function meshStats({
   for (const { blamed } of links) {
     for (const [reason, count] of Object.entries(blamed)) refused[reason] = (refused[reason] ?? 0) + count;
   }
-  // A site may have dialled, and be dialled: the connected one says more. Sites that were never reached have no name.
-  const bySite = new Map<string, LinkView>();
-  for (const link of links) {
-    const { controller } = link;
-    if (controller === null || bySite.get(controller)?.connected === true) continue;
-    if (bySite.has(controller) || bySite.size < SITES_MEASURED_MAX) bySite.set(controller, link);
-  }
   return {
     arrival: fold.arrival,
     viewsLag: feeder.lag,
@@ -85,17 +93,36 @@ export function meshStats({
     isSigning: lines?.status().kind === "signing",
     sources: sourcesOf(registry, lacking),
     propagation: propagation.snapshot(),
-    links: Array.from(bySite, ([site, link]) => ({
-      site,
-      isConnected: link.connected,
-      lagEvents: link.lagEvents,
-      lagMs: link.lagMs,
-      missingEvents: link.missingEvents,
-      heardMsAgo: link.heardMsAgo,
-      roundTripMs: link.roundTripMs,
-      skewMs: link.skewMs,
-    })),
+    links: lacking === null ? [] : measuredLinks(registry, links),
   };
+}
+
+/** With those that an alert is about, and without those that it must not be about: `tenure_mesh_link_up` is 0 until somebody is back. */
+function measuredLinks(registry: Registry, links: readonly LinkView[]): MeshServerStats["links"] {
+  if (registry.leftAt !== null) return [];
+  const gone = goneOf(registry);
+  // A site may have dialled, and be dialled: the connected one says more. Sites that were never reached have no name.
+  const bySite = new Map<string, LinkView | null>();
+  for (const link of links) {
+    const { controller, connected, url } = link;
+    if (controller === null || bySite.get(controller)?.connected === true) continue;
+    // Without an address it is no link: it only has something on its record.
+    if (!connected && (url === null || gone.has(controller))) continue;
+    if (bySite.has(controller) || bySite.size < SITES_MEASURED_MAX) bySite.set(controller, link);
+  }
+  for (const site of expiredOf(registry)) {
+    if (!bySite.has(site) && bySite.size < SITES_MEASURED_MAX) bySite.set(site, null);
+  }
+  return Array.from(bySite, ([site, link]) => ({
+    site,
+    isConnected: link?.connected ?? false,
+    lagEvents: link?.lagEvents ?? 0,
+    lagMs: link?.lagMs ?? 0,
+    missingEvents: link?.missingEvents ?? 0,
+    heardMsAgo: link?.heardMsAgo ?? null,
+    roundTripMs: link?.roundTripMs ?? null,
+    skewMs: link?.skewMs ?? null,
+  }));
 }
 
 /** Each site that is registered, at most SITES_MEASURED_MAX by name: the others are counted together. On a node without links: none. */

@@ -71,6 +71,8 @@ export interface MeshViews {
 export interface ReplayHow {
   readonly from: "nothing" | "saved";
   readonly saves: boolean;
+  /** The archive of receipts begins with it: where receipts before it are is not kept either, here and in what is saved. */
+  readonly firstReceipt?: number | undefined;
 }
 
 export interface MeshPlace {

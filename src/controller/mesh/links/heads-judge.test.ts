@@ -39,7 +39,11 @@ function stage(size = 6) {
   const judge = new HeadsJudge({
     clock,
     tools,
-    known: { stateOf: (line) => (line === site.line ? state : null), firstRingOf: () => null },
+    known: {
+      isOwn: (line) => line.startsWith("home."),
+      stateOf: (line) => (line === site.line ? state : null),
+      firstRingOf: () => null,
+    },
     ownSize: (line) => (line === own.line ? 4 : null),
     lines: {
       consistency: async (_line, from, to) => {
@@ -68,6 +72,14 @@ describe("a head", () => {
     await settled();
     expect(sizes).toEqual([4, 6, 9].map((size) => [site.line, size]));
     expect([forks, blame.of("b")]).toEqual([[], {}]);
+  });
+
+  it("of a line of this site that this disk does not have says nothing: the spread would remember whatever a peer makes up", async () => {
+    const { judge, own, blame } = stage();
+    const madeUp = (at: number): string => own.head().replace(own.line, `home.${String(at).padStart(32, "0")}`);
+    const sizes = await judge.judge("b", [own.head(), ...Array.from({ length: 100 }, (_, at) => madeUp(at))], null);
+    expect(sizes).toEqual([[own.line, 4]]);
+    expect(blame.of("b")).toEqual({});
   });
 
   it("that is no note, or wrongly signed, is blamed on whoever shows it; one by an unknown key is only a reason to ask", async () => {

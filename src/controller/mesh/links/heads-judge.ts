@@ -28,8 +28,8 @@ export type AskProof = ((line: LineId, from: number, to: number) => Promise<Line
 export interface HeadsJudgeOptions {
   readonly clock: Clock;
   readonly tools: ProofTools;
-  readonly known: Pick<KnownLines, "stateOf" | "firstRingOf">;
-  /** Of a line of this site itself: how much there is; null: it is another's. What its peers have of it the gate compares. */
+  readonly known: Pick<KnownLines, "isOwn" | "stateOf" | "firstRingOf">;
+  /** How much there is of a line of this site itself; null: this disk has no such line. What its peers have of it the gate compares. */
   readonly ownSize: (line: LineId) => number | null;
   readonly lines: Pick<LineSource, "consistency">;
   readonly blame: Blame;
@@ -74,8 +74,11 @@ export class HeadsJudge {
       return null;
     }
     const { line, size } = read.checkpoint;
-    const ours = ownSize(line);
-    if (ours !== null) return [line, Math.min(size, ours)];
+    if (known.isOwn(line)) {
+      // Whoever likes may name lines of this site, and nobody has to sign them: what is not here is not remembered either.
+      const ours = ownSize(line);
+      return ours === null ? null : [line, Math.min(size, ours)];
+    }
     const state = known.stateOf(line);
     // Of a line that is known by its registration alone there is nothing to compare: its pages will be.
     if (state === null) return known.firstRingOf(line) === null ? null : [line, size];

@@ -241,6 +241,29 @@ describe("a fork that another site has proven", () => {
   });
 });
 
+describe("a fork of this site's own line that another site has proven", () => {
+  it("is an own event too: its operator is the one who has to begin a new line", async () => {
+    const { hub, take, written, registry } = stage();
+    const [one, other] = [0, 1].map(() => new TestSite(ringOf("home", ["n1"], digest), digest));
+    one!.writeMany(3);
+    other!.write({ entityId: "another" });
+    other!.writeMany(2);
+    const evidence = evidenceOf([one!.head(), other!.head()], null, one!.ring, tools)!;
+    const payload = { line: one!.line, evidence } as unknown as EventPayload;
+    hub.write({
+      eventType: "controller:forked",
+      entityId: "home",
+      payload: { ...payload, evidence: { ...evidence, larger: evidence.smaller } as unknown as EventPayload },
+    });
+    await take();
+    expect(written, "evidence of nothing").toEqual([]);
+    hub.write({ eventType: "controller:forked", entityId: "home", payload });
+    await take();
+    expect(written).toMatchObject([{ eventType: "controller:forked", entityId: "home", payload: { line: one!.line } }]);
+    expect(registry.forkOf(one!.line)).toBeDefined();
+  });
+});
+
 describe("evidence of a fork that comes before the line's ring is known", () => {
   function late() {
     const line = new TestSite(ringOf("late", ["n1"], digest), digest);

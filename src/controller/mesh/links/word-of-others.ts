@@ -262,6 +262,12 @@ export class WordOfOthers {
     const { registry, stateOf } = this.#options;
     const state = stateOf(line);
     if (state !== null) return state.ring;
+    const { own } = registry;
+    // Who has forked is the one that has to act: it must hear of it as everybody does.
+    if (own?.line === line) {
+      const { controllerId: controller, generation, author, keys } = own;
+      return { controller, generation, author, keys };
+    }
     return registry.site(controllerOf(line))?.lines.find((one) => one.line === line)?.ring ?? null;
   }
 }

@@ -4,7 +4,7 @@ import { describe, expect, it } from "vitest";
 import { bytesOfHash, hexOf } from "../../../core/events/index.ts";
 import { verifyConsistency } from "../../../core/events/merkle-proof.ts";
 import type { LineState } from "../../../core/mesh/model.ts";
-import { checkPage, PAGE_ITEMS_MAX } from "../../../core/mesh/proof/index.ts";
+import { checkPage, PAGE_ITEMS_MAX, recoveredPayload, successorOf } from "../../../core/mesh/proof/index.ts";
 import { encodePage, type Receipt, ReceiptsState, type SealedReceipt } from "../../../core/mesh/receipts/index.ts";
 import { decodePage } from "../../../core/mesh/receipts/page-bytes.ts";
 import { fakeVerify } from "../../../core/mesh/test-signatures.ts";
@@ -36,6 +36,7 @@ function stage() {
   const reads: number[] = [];
   const asked = { receipts: 0, isIndexed: false };
   const clock = new SlowClock();
+  const kept = { after: 0, lineBefore: null as string | null };
   const sites = ["a", "b"].map((id) => new TestSite(ringOf(id, ["n1"], digest), digest));
   const lines = new ForeignLines({
     receipts: {
@@ -59,11 +60,11 @@ function stage() {
         asked.receipts += batch.length;
         yield batch;
       },
-      manifest: () => ({ start: { sequence: 0 } }),
+      manifest: () => ({ start: { sequence: kept.after } }),
     },
     digest,
     clock,
-    lineBefore: () => null,
+    lineBefore: () => kept.lineBefore,
     receiptOf: async (line, sequence) => {
       const has = ({ page }: Receipt): boolean => page.line === line && page.after + page.items.length >= sequence;
       return (asked.isIndexed && archive.find(({ receipt }) => has(receipt))?.receipt.sequence) || null;
@@ -80,7 +81,7 @@ function stage() {
     const offered = {
       bytes,
       page: decodePage(bytes),
-      from: state.line(site.line) ?? { size: 0, hash: null },
+      from: { size: before.size, hash: before.hash },
       state: step.value.state,
     };
     const sealed = state.take(offered, { epoch: 1, own: 0, arrivedMs: 1 })!;
@@ -90,7 +91,7 @@ function stage() {
   const [a, b] = sites as [TestSite, TestSite];
   for (const site of sites) site.writeMany(30);
   a.write({ eventType: "build:log" });
-  return { a, b, lines, receive, restored, reads, asked, state, clock };
+  return { a, b, lines, receive, restored, reads, asked, state, clock, kept };
 }
 
 const CUTS = [
@@ -217,4 +218,51 @@ it("a point of a long line is found in slices: it hashes all that was before", a
   const { hash } = await lines.pointOf(state.line(a.line)!, 29);
   expect(hash).toBe(a.hash(29));
   expect(clock.turns - before).toBeGreaterThanOrEqual(25);
+});
+
+describe("a line that continues another, of which the beginning is cut", () => {
+  /** The next generation of `a`, from its tenth event on; `a` had more, which is lost. */
+  function continued(a: TestSite) {
+    const ring = { ...ringOf("a", ["n1"], digest, 2), keys: a.ring.keys };
+    const place = { line: a.line, size: 10, hash: a.hash(10), frontier: a.frontier(10) };
+    const recovered = { line: a.line, through: 10, hash: place.hash, frontier: place.frontier };
+    const old = { ...a.start, ...place, timestamp: 0 };
+    const begun = successorOf({ old, ring, recovered, digest });
+    if (begun.kind !== "line") throw new Error(begun.kind);
+    const next = new TestSite(ring, digest, { state: begun.state, leaves: a.leaves(10) });
+    next.write({ eventType: "controller:recovered", entityId: "a", payload: recoveredPayload(place) });
+    next.writeMany(19);
+    return next;
+  }
+
+  function cut(receipts: number) {
+    const { a, lines, receive, restored, kept } = stage();
+    const next = continued(a);
+    kept.lineBefore = a.line;
+    receive(a, 0, 31);
+    for (const [after, size] of [
+      [10, 15],
+      [15, 25],
+      [25, 30],
+    ] as const)
+      receive(next, after, size);
+    // As after a restart.
+    for (const tell of restored) tell();
+    kept.after = receipts;
+    return { next, lines };
+  }
+
+  it("is served from its beginning on while that is kept, whatever else is cut", async () => {
+    const { next, lines } = cut(1);
+    expect((await lines.page(next.line, 0))?.after).toBe(10);
+  });
+
+  it("is not said to begin with the first page that is kept", async () => {
+    const { next, lines } = cut(2);
+    for (const after of [0, 10, 14])
+      await expect(lines.page(next.line, after)).rejects.toMatchObject({ code: "LOG_COMPACTED" });
+    expect((await lines.page(next.line, 15))?.after).toBe(15);
+    // The other history of the line before is no part of this one.
+    await expect(lines.consistency(next.line, 20, 30)).rejects.toMatchObject({ code: "LOG_COMPACTED" });
+  });
 });

@@ -6,7 +6,7 @@
 // Invariants: a page is handed out as it came, with its own note; what is remembered is bounded by RECENT_BYTES_MAX, and one place for a line.
 
 import { eventHashOf } from "../../../core/events/event.ts";
-import { bytesOfHash, MerkleFrontier } from "../../../core/events/index.ts";
+import { bytesOfHash, decodeEvent, MerkleFrontier } from "../../../core/events/index.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 import type { LineId, LineState, Page } from "../../../core/mesh/model.ts";
 import { PAGE_BYTES_MAX, PAGE_ITEMS_MAX } from "../../../core/mesh/proof/index.ts";
@@ -255,15 +255,23 @@ export class ForeignLines implements LineSource {
     return made;
   }
 
-  /** 0 where the line continues no other. */
+  /** 0 where the line continues no other, or where its beginning is not kept any more: what is asked for from before that is not found then. */
   async #startOf(line: LineId): Promise<number> {
-    if (this.#known(line).ring.generation === 1) return 0;
+    const { ring } = this.#known(line);
+    if (ring.generation === 1) return 0;
     const known = this.#starts.get(line);
     if (known !== undefined) return known;
-    for await (const receipt of this.#read(this.#firstKept)) {
-      if (receipt.page.line !== line) continue;
-      this.#starts.set(line, receipt.page.after);
-      return receipt.page.after;
+    const isCut = this.#firstKept > 1;
+    let first: number | null = null;
+    for await (const { page } of this.#read(this.#firstKept)) {
+      if (page.line !== line) continue;
+      first ??= page.after;
+      // The first page that is kept is not the first that came; the first event of the line's own author says where it begins.
+      const named = isCut ? recoveredIn(page, ring.author) : first;
+      if (named === null) continue;
+      const start = named === first ? first : 0;
+      this.#starts.set(line, start);
+      return start;
     }
     return 0;
   }
@@ -303,6 +311,20 @@ export class ForeignLines implements LineSource {
     const wanted = items.slice(Math.max(0, first - after - 1), Math.max(0, last - after));
     return wanted.map((item) => ({ eventHash: "hash" in item ? item.hash : eventHashOf(item.bytes, digest) }));
   }
+}
+
+/**
+ * After which event the line continues the one before it: its author's first event is `controller:recovered`, and what comes before that is of
+ * the author before. -1: the author's first event is another one. Null: nothing here is of that author.
+ */
+function recoveredIn({ items }: HeldPage, author: string): number | null {
+  for (const item of items) {
+    const read = "bytes" in item ? decodeEvent(item.bytes) : null;
+    if (read?.kind !== "event" || read.event.sourceControllerId !== author) continue;
+    const { eventType, payload } = read.event;
+    return eventType === "controller:recovered" && typeof payload["through"] === "number" ? payload["through"] : -1;
+  }
+  return null;
 }
 
 function bytesOf({ items }: HeldPage): number {

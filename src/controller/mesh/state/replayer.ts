@@ -102,7 +102,11 @@ export class MeshReplayer {
     const from = first === 1 ? "nothing" : "saved";
     const begin = from === "nothing" ? 1 : saved + 1;
     const { equal, events, hash, rebuiltHash, rows, rebuiltRows } = await views.replay(
-      { from, saves: this.#options.isCut || from === "saved" },
+      {
+        from,
+        saves: this.#options.isCut || from === "saved",
+        firstReceipt: archives.receipts.manifest().start.sequence + 1,
+      },
       arrivedEvents(archives, begin, this.#options, this.#over.signal),
     );
     if (equal) return { atMs, outcome: "equal", events, reason: null };

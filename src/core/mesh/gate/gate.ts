@@ -59,6 +59,9 @@ export type GateStanding =
 
 export type Behind = Extract<Finding, { kind: "longer" | "other" }>;
 
+/** Of one peer, that are remembered: more than a site has had. */
+const UNCLEAR_LINES_MAX = 1_024;
+
 export class Gate {
   #isOpen = false;
   #behind: { readonly peer: string; readonly finding: Behind } | null = null;
@@ -83,8 +86,9 @@ export class Gate {
     if (unclear === undefined) return;
     this.#unclear.set(peer, unclear);
     for (const { kind, line } of findings) {
-      if (kind === "unclear") unclear.add(line);
-      else unclear.delete(line);
+      // Names of lines that are not here need no signature: a peer may make up any number of them. One of them is enough to be unclear.
+      if (kind !== "unclear") unclear.delete(line);
+      else if (unclear.size < UNCLEAR_LINES_MAX) unclear.add(line);
     }
     if (unclear.size === 0) this.#compared.add(peer);
   }

@@ -40,6 +40,8 @@ export type MeshWriterRequest =
   | { readonly kind: "position" }
   | MeshPiece
   | { readonly kind: "mark"; readonly line: LineId; readonly mark: LineMark | null }
+  /** Receipts before this one are cut. True: there are more rows of them. */
+  | { readonly kind: "forget"; readonly before: number }
   /** Nothing of the file is kept: a copy of the saved state of that file takes its place. */
   | { readonly kind: "adopt"; readonly of: string; readonly base: Base }
   | { readonly kind: "discard"; readonly reason: string }
@@ -49,6 +51,7 @@ export interface MeshWriterAnswers {
   readonly position: number;
   readonly put: null;
   readonly mark: null;
+  readonly forget: boolean;
   readonly adopt: null;
   readonly discard: null;
   readonly close: null;

@@ -58,14 +58,19 @@ export function readAgents(database: DatabaseSync, { site, cursor, limit }: Mesh
          AND lines.ended IS NULL AND (? IS NULL OR lines.site = ?)
        ORDER BY rows.id, rows.line LIMIT ?`,
     )
-    .all(name, line, site ?? null, site ?? null, BigInt(count));
-  const agents = rows.map((row) =>
-    agentOf(parseJson(row["text"] as string) as AgentRow, {
-      mark: row["mark"] as LineMark | null,
-      arrivedMs: row["arrived_ms"] as number,
-    }),
-  );
-  const last = agents.length < count ? undefined : agents.at(-1);
+    .iterate(name, line, site ?? null, site ?? null, BigInt(count));
+  const agents: MeshAgent[] = [];
+  let length = 0;
+  for (const row of rows) {
+    const text = row["text"] as string;
+    const source = { mark: row["mark"] as LineMark | null, arrivedMs: row["arrived_ms"] as number };
+    agents.push(agentOf(parseJson(text) as AgentRow, source));
+    // Kinds and labels are another site's words: each is short, and a page of them is not.
+    length += text.length;
+    if (length >= JOBS_PAGE_BYTES_MAX) break;
+  }
+  const isFull = agents.length >= count || length >= JOBS_PAGE_BYTES_MAX;
+  const last = isFull ? agents.at(-1) : undefined;
   const next = last === undefined ? null : Buffer.from(`${last.line}\n${last.name}`).toString("base64url");
   return { agents, next, through: readPosition(database) };
 }

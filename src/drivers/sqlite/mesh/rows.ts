@@ -29,6 +29,7 @@ import {
   MESH_EVENTS_KEPT,
   MESH_LINES_PER_SITE_MAX,
   MESH_PAYLOAD_LENGTH_MAX,
+  MESH_RECEIPTS_DROPPED_MAX,
   MESH_REGISTRATION_MS,
 } from "../limits.ts";
 import type { MeshPiece, PostedEvent } from "./messages.ts";
@@ -101,6 +102,20 @@ export class MeshRows {
     this.#statements.setMark.run(mark, line);
     this.#lines.clear();
     for (const row of this.#statements.contested.all(line)) this.#show(row["id"] as string);
+  }
+
+  /** Where receipts before this one are, and the notes of their pages, as many as one transaction may remove. True: there are more. */
+  forget(before: number): boolean {
+    const { receiptsBefore, dropReceipt, dropCheckpoints } = this.#statements;
+    let left = MESH_RECEIPTS_DROPPED_MAX;
+    for (const { line } of this.#statements.receiptLines.all() as { line: string }[]) {
+      const gone = receiptsBefore.all(line, BigInt(before), BigInt(left)) as { receipt: number; through: number }[];
+      for (const { receipt } of gone) dropReceipt.run(line, BigInt(receipt));
+      const last = gone.at(-1);
+      if (last !== undefined) dropCheckpoints.run(line, BigInt(last.through));
+      if ((left -= gone.length) <= 0) return true;
+    }
+    return false;
   }
 
   #take(posted: PostedEvent, bytes: Uint8Array): void {
@@ -312,6 +327,10 @@ const SQL = {
     "DELETE FROM event_log WHERE sequence IN (SELECT sequence FROM event_log WHERE sequence <= ? ORDER BY sequence LIMIT ?)",
   putReceipt:
     "INSERT INTO receipts (line, receipt, first, through) VALUES (?, ?, ?, ?) ON CONFLICT (line, receipt) DO UPDATE SET first = min(first, excluded.first), through = max(through, excluded.through)",
+  receiptLines: "SELECT line FROM lines",
+  receiptsBefore: "SELECT receipt, through FROM receipts WHERE line = ? AND receipt < ? ORDER BY receipt LIMIT ?",
+  dropReceipt: "DELETE FROM receipts WHERE line = ? AND receipt = ?",
+  dropCheckpoints: "DELETE FROM checkpoints WHERE line = ? AND size <= ?",
   putCheckpoint: "INSERT OR REPLACE INTO checkpoints (line, size, after, note) VALUES (?, ?, ?, ?)",
 } as const;
 

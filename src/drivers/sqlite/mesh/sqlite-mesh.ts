@@ -1,7 +1,8 @@
 // mesh.sqlite (ports/mesh/views.ts) over two threads (thread-pair.ts). The main thread only copies bytes into one buffer for each piece and
 // hands it over: the events are parsed, hashed and merged in the thread that writes.
 
-import { existsSync } from "node:fs";
+import { existsSync, readdirSync } from "node:fs";
+import { basename, dirname, join } from "node:path";
 import { assert } from "../../../core/kit/assert.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 import type { ShownJob } from "../../../core/mesh/merge/shown-job.ts";
@@ -39,9 +40,18 @@ import { type PairOptions, ThreadPair } from "../thread-pair.ts";
 
 /** As `openViews`: on a full disk too. */
 export async function openMeshViews(options: PairOptions): Promise<MeshViews> {
+  removeReplays(options.path);
   const views = new SqliteMesh(options);
   await views.open();
   return views;
+}
+
+const REPLAY = "replay-";
+
+/** What a process that was killed in the middle of a replay has left: each is as large as the file itself, and the next process has another id. */
+function removeReplays(path: string): void {
+  const start = `${basename(path)}.${REPLAY}`;
+  for (const name of readdirSync(dirname(path))) if (name.startsWith(start)) removeStore(join(dirname(path), name));
 }
 
 class SqliteMesh implements MeshViews {
@@ -132,7 +142,10 @@ class SqliteMesh implements MeshViews {
     return { hash, through, rows, missing };
   }
 
-  async replay({ from, saves }: ReplayHow, arrivals: AsyncIterable<readonly ArrivedEvent[]>): Promise<MeshReplay> {
+  async replay(how: ReplayHow, arrivals: AsyncIterable<readonly ArrivedEvent[]>): Promise<MeshReplay> {
+    const { from, saves, firstReceipt = 1 } = how;
+    // Where that is refused now, the next replay does it.
+    await this.#forget(firstReceipt).catch(onlyRefused);
     await this.#puts.idle();
     const { hash, rows, through, marks } = await this.#hash();
     const path = this.#pathAside();
@@ -144,6 +157,8 @@ class SqliteMesh implements MeshViews {
       for (const [line, mark] of marks) await aside.mark(line, mark);
       const rebuilt = await aside.#hash();
       const equal = rebuilt.hash === hash && rebuilt.rows === rows && rebuilt.through === through;
+      // What was taken over from the saved state goes there too: otherwise it would go on from one saved state to the next, for ever.
+      if (equal && saves) await aside.#forget(firstReceipt);
       await aside.close();
       if (equal && saves) await this.#keep(path, through);
       return { equal, events, hash, rebuiltHash: rebuilt.hash, rows, rebuiltRows: rebuilt.rows };
@@ -189,8 +204,15 @@ class SqliteMesh implements MeshViews {
     return events;
   }
 
+  /** A little at a time: puts go on between. */
+  async #forget(before: number): Promise<void> {
+    if (before <= 1) return;
+    do await this.#puts.idle();
+    while (await this.#threads.writer.ask({ kind: "forget", before }));
+  }
+
   #pathAside(): string {
-    const path = `${this.#options.path}.replay-${process.pid}-${++this.#replays}`;
+    const path = `${this.#options.path}.${REPLAY}${process.pid}-${++this.#replays}`;
     removeStore(path);
     return path;
   }
@@ -239,6 +261,10 @@ class SqliteMesh implements MeshViews {
   #hash(): Promise<StoredHash> {
     return this.#threads.read({ kind: "hash" });
   }
+}
+
+function onlyRefused(error: unknown): void {
+  if (!TenureError.is(error)) throw error;
 }
 
 interface Cargo {
