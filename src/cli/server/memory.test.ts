@@ -35,6 +35,7 @@ test("stays where it would gain nothing, where it can't, and where its parent ho
 
 test("the room for new objects is bounded, where the operator has not chosen its size", () => {
   expect(memoryFlags(own)).toEqual(["--max-semi-space-size=16"]);
+  expect(memoryFlags(own, true)).toEqual([]);
   expect(memoryFlags({ ...own, execArgv: ["--max_semi_space_size=64"] })).toEqual([]);
   expect(memoryFlags({ ...own, env: { NODE_OPTIONS: "--trace-gc --max-semi-space-size=64" } })).toEqual([]);
 });

@@ -6,6 +6,7 @@
 // The same two ways bound V8's room for new objects. Unbounded it grows to 64 MiB in a server that has little to do, stays that large, and is never full before V8
 // collects the whole heap instead.
 
+import { isSea } from "node:sea";
 import { SEMI_SPACE_MB_MAX } from "./limits.ts";
 
 const VARIABLE = "GLIBC_TUNABLES";
@@ -25,10 +26,16 @@ const SEMI_SPACE = /--max[-_]semi[-_]space[-_]size/;
 /** For a process that we start ourselves; what the operator has chosen goes before it. */
 export const MEMORY_ENVIRONMENT = { [VARIABLE]: TUNABLES };
 
-/** Flags of node for a server, before those that it was started with; none where the operator has chosen. */
-export function memoryFlags({ env, execArgv }: Pick<OwnProcess, "env" | "execArgv">): readonly string[] {
+/**
+ * Flags of node for a server, before those that it was started with; none where the operator has chosen. The single executable
+ * (scripts/build-binary.ts) takes a flag of node for a command of its own.
+ */
+export function memoryFlags(
+  { env, execArgv }: Pick<OwnProcess, "env" | "execArgv">,
+  isSingleExecutable = isSea(),
+): readonly string[] {
   const isChosen = [...execArgv, env["NODE_OPTIONS"] ?? ""].some((flag) => SEMI_SPACE.test(flag));
-  return isChosen ? [] : [`--max-semi-space-size=${SEMI_SPACE_MB_MAX}`];
+  return isChosen || isSingleExecutable ? [] : [`--max-semi-space-size=${SEMI_SPACE_MB_MAX}`];
 }
 
 export interface OwnProcess {
