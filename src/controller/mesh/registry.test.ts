@@ -181,7 +181,7 @@ describe("the ring that a site shows", () => {
       ["metadata.ring", { ring: ringOf("c"), proof: proofOf("b") }],
       ["metadata.line", { ring, line: lineIdOf(ringOf("b", "n2"), digest), proof: proofOf("b") }],
     ] as const) {
-      const registered = register("b", metadata as unknown as ControllerMetadata);
+      const registered = register("b", metadata);
       await expect(registered).rejects.toMatchObject({ code: "BAD_REQUEST", field });
     }
   });

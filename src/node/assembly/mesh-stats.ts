@@ -29,7 +29,7 @@ export function meshSeen(registry: Registry, links: MeshLinks, maxSkewMs: number
   const forked = registry.sites().filter((site) => !site.isEvicted && registry.status(site) === "forked");
   return {
     // This site's own line first: nobody takes anything of it, and only its operator can begin a new one.
-    forked: [...(isOwnForked ? [registry.own!.controllerId] : []), ...forked.map(({ id }) => id)],
+    forked: [...(isOwnForked ? [registry.own.controllerId] : []), ...forked.map(({ id }) => id)],
     down: [...parents, ...expired.map((site) => ({ site, downMs: null }))],
     late: (views ?? []).flatMap(({ controller: site, lagEvents, lagMs, missingEvents, missingMs }) =>
       site === null

@@ -253,7 +253,7 @@ describe("a fork of this site's own line that another site has proven", () => {
     hub.write({
       eventType: "controller:forked",
       entityId: "home",
-      payload: { ...payload, evidence: { ...evidence, larger: evidence.smaller } as unknown as EventPayload },
+      payload: { ...payload, evidence: { ...evidence, larger: evidence.smaller } },
     });
     await take();
     expect(written, "evidence of nothing").toEqual([]);
