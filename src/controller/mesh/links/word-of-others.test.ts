@@ -183,6 +183,11 @@ describe("a registration in another site's line", () => {
     await take();
     expect(written).toEqual([]);
     expect(registry.site("c")!.isApproved).toBe(true);
+    // The approval has no ring to wait for: it does not keep the site's next generation away.
+    const next = ringOf("c", ["n1"], digest, 2);
+    vouch(hub, "c", { ring: next, line: lineIdOf(next, digest) });
+    await take();
+    expect(registry.site("c")!.lines.map(({ ring }) => ring.generation)).toEqual([1, 2]);
   });
 
   it("is one of so many at most, for each site that vouches", async () => {

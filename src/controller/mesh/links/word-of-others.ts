@@ -191,7 +191,9 @@ export class WordOfOthers {
     const named = lineIdOf(ring, tools.digest);
     // Also where an operator has approved it since: two sites would tell each other for ever.
     if (lines.some(({ line }) => line === named)) return false;
-    if (approvedRing !== null) return ringHashOf(ring, tools.digest) === approvedRing;
+    // An approved ring that is pinned has come; what follows it is as after any other.
+    const isAwaited = approvedRing !== null && !lines.some((one) => ringHashOf(one.ring, tools.digest) === approvedRing);
+    if (isAwaited) return ringHashOf(ring, tools.digest) === approvedRing;
     const newest = lines.at(-1);
     if (newest === undefined) return true;
     if (registry.forkOf(newest.line) !== undefined) return false;
