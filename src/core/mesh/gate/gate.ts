@@ -15,6 +15,7 @@
 // - Of a line that has ended (a later generation continues it) peers may have more: that is what its end says.
 
 import type { Checkpoint, LineId } from "../model.ts";
+import { UNCLEAR_LINES_MAX } from "./limits.ts";
 
 /** What a peer's head of an own line says, next to the own history. */
 export type Finding =
@@ -58,9 +59,6 @@ export type GateStanding =
   | { readonly kind: "behind"; readonly peer: string; readonly finding: Behind };
 
 export type Behind = Extract<Finding, { kind: "longer" | "other" }>;
-
-/** Of one peer, that are remembered: more than a site has had. */
-const UNCLEAR_LINES_MAX = 1_024;
 
 export class Gate {
   #isOpen = false;
