@@ -192,7 +192,8 @@ export class WordOfOthers {
     // Also where an operator has approved it since: two sites would tell each other for ever.
     if (lines.some(({ line }) => line === named)) return false;
     // An approved ring that is pinned has come; what follows it is as after any other.
-    const isAwaited = approvedRing !== null && !lines.some((one) => ringHashOf(one.ring, tools.digest) === approvedRing);
+    const isAwaited =
+      approvedRing !== null && !lines.some((one) => ringHashOf(one.ring, tools.digest) === approvedRing);
     if (isAwaited) return ringHashOf(ring, tools.digest) === approvedRing;
     const newest = lines.at(-1);
     if (newest === undefined) return true;
