@@ -89,8 +89,19 @@ export class Hostile {
     return this.future > 0 && ATTACKS.every((attack) => this.sent[attack] > 0);
   }
 
-  /** What is true, as a whole. */
+  /** What is true, as a whole. A call that is not answered in time, by a site that was just healed and has everything to catch up with, is made again. */
   async deliverAll(): Promise<void> {
+    for (;;) {
+      try {
+        return await this.#deliverRest();
+      } catch (error) {
+        if (this.#over.signal.aborted) throw error;
+        await sleep(PAUSE_MS);
+      }
+    }
+  }
+
+  async #deliverRest(): Promise<void> {
     this.#target = await this.#stage.waitForLeader(this.#stage.hub);
     for (const stranger of [this.victim, this.evil]) {
       const have = await this.#sizeAt(stranger);
