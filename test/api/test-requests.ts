@@ -136,12 +136,15 @@ function objectOf({ properties = {}, required = [], anyOf }: Schema): fc.Arbitra
   );
 }
 
+/** How often a route is asked for that is to be asked for often. */
+const OFTEN_WEIGHT = 8;
+
 /** One for any route; `wild` is what beside it may differ. */
-export function requestsWith<T>(wild: fc.Arbitrary<T>) {
+export function requestsWith<T>(wild: fc.Arbitrary<T>, often: readonly RouteId[] = []) {
   return fc.oneof(
     ...(Object.keys(ROUTES) as RouteId[]).map((id) => {
       const route: Route = ROUTES[id];
-      return fc.record({
+      const arbitrary = fc.record({
         id: fc.constant(id),
         scope: fc.oneof(
           { weight: 3, arbitrary: fc.constantFrom("a", "b") },
@@ -154,6 +157,7 @@ export function requestsWith<T>(wild: fc.Arbitrary<T>) {
         body: route.body === null ? fc.constant(undefined) : objectOf(route.body.schema as Schema),
         wild,
       });
+      return { weight: often.includes(id) ? OFTEN_WEIGHT : 1, arbitrary };
     }),
   );
 }
