@@ -136,6 +136,35 @@ describe("the time to live of a registration", () => {
     expect([status("b"), service.silent()]).toEqual(["registered", []]);
   });
 
+  it("is counted where a site sends its heartbeats: one that is known by the word of others does not expire here", async () => {
+    const { fold, service, pass, register, types, status } = stage();
+    const { line, ring } = { line: lineIdOf(ringOf("far"), digest), ring: ringOf("far") };
+    const payload = {
+      url: "http://far:1",
+      name: "far",
+      urls: [],
+      version: null,
+      line,
+      ring,
+      metadata: { vouchedBy: "b.1" },
+    };
+    fold.apply({ eventType: "controller:registered", entityId: "far", payload, timestamp: 1, sequence: 2 } as never);
+    await register("b");
+    await pass(3 * TTL_MS);
+    expect(types()).toEqual(["controller:registered b", "controller:expired b"]);
+    expect(status("far")).toBe("registered");
+    // What a release before this one wrote of it.
+    fold.apply({ eventType: "controller:expired", entityId: "far", payload: {}, sequence: 9 } as never);
+    expect(status("far")).toBe("registered");
+    const far = service.list(false).find(({ id }) => id === "far");
+    expect(far?.isActive).toBe(true);
+    expect(far?.expiresAtMs).toBeGreaterThan(0);
+    // From the day on which it registers here itself it has to be heard here.
+    await register("far", { line, ring, proof: proofOf("far") });
+    await pass(2 * TTL_MS);
+    expect(status("far")).toBe("expired");
+  });
+
   it("is shown with what this node knows: a heartbeat that says something new is written", async () => {
     const { service, clock, pass, register, types } = stage();
     await register("b", { version: "1.0.0", rack: 3 });
@@ -172,6 +201,15 @@ describe("the ring that a site shows", () => {
     expect(fold.registry.site("b")!.metadata).toEqual({});
   });
 
+  it("is shown again by whoever registers again: without it nothing that is known of the site changes", async () => {
+    const { service, register, types } = stage();
+    await register("b", { ring: ringOf("b"), proof: proofOf("b") });
+    const other = { id: "b", url: "http://elsewhere:1", name: "mallory", metadata: {} };
+    await expect(service.register(other)).rejects.toMatchObject({ code: "PERMISSION_DENIED" });
+    expect(service.list(false)[1]).toMatchObject({ name: "b", url: "http://b:1" });
+    expect(types()).toEqual(["controller:registered b"]);
+  });
+
   it("must be a ring, of the id that registers, and of the line that is named", async () => {
     const { register } = stage();
     const ring = ringOf("b");
@@ -195,6 +233,9 @@ describe("the ring that a site shows", () => {
     await service.approve(REQUEST, "b", ringHashOf(other, digest));
     await again();
     expect(service.list(false)[1]).toMatchObject({ status: "approved", metadata: { line: lineIdOf(other, digest) } });
+    // Approved before it has registered: that is no registration, and has no end.
+    const before = await service.approve(REQUEST, "later", ringHashOf(ringOf("later"), digest));
+    expect(before).toMatchObject({ status: "approved", isActive: false });
   });
 });
 

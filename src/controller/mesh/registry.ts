@@ -2,8 +2,8 @@
 // site was heard last is the leader's memory alone, on its monotonic clock.
 //
 // Invariants:
-// - Heartbeats are not events. A site expires by an event, once, when the leader has not heard of it for a TTL. A new leader has heard of
-//   nobody, and starts every TTL anew.
+// - Heartbeats are not events. A site that has registered here expires by an event, once, when the leader has not heard of it for a TTL. A new leader
+//   has heard of nobody, and starts every TTL anew. A site that is known by the word of others sends its heartbeats to them: it does not expire here.
 // - Nothing is written before every member of the cluster is known to read it.
 
 import { assertNever } from "../../core/kit/assert.ts";
@@ -21,6 +21,7 @@ import {
   decideRegister,
   type Decision,
   earlierLines,
+  isVouched,
   type KnownSite,
   provenKey,
   type RegistryEventType,
@@ -245,7 +246,7 @@ export class RegistryService implements Controllers {
   }
 
   #view(site: KnownSite): ControllerView {
-    const { fold, ttlMs } = this.#options;
+    const { fold, clock, ttlMs } = this.#options;
     const { id, url, name, urls, version, registeredAtMs } = site;
     const lastHeartbeatAtMs = this.#heard.get(id)?.wallMs ?? registeredAtMs;
     const status = fold.registry.status(site);
@@ -257,8 +258,9 @@ export class RegistryService implements Controllers {
       name,
       registeredAtMs,
       lastHeartbeatAtMs,
-      expiresAtMs: lastHeartbeatAtMs + ttlMs,
-      isActive: status === "registered" || status === "approved",
+      // A vouched site has no time to live here: it never is about to expire.
+      expiresAtMs: (isVouched(site) ? Math.floor(clock.wallMs()) : lastHeartbeatAtMs) + ttlMs,
+      isActive: registeredAtMs > 0 && (status === "registered" || status === "approved"),
       status,
       metadata: { ...site.metadata, ...(version === null ? {} : { version }), urls: [...urls], ...line },
     };

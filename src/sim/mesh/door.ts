@@ -21,6 +21,8 @@ export interface DoorParts {
   readonly lines: Pick<LineSource, "consistency">;
   /** Of the site, for whoever asked a node that does not lead. */
   readonly urls: readonly string[];
+  /** A registration or heartbeat of this site was answered well. */
+  readonly heard: (controller: string) => void;
 }
 
 export function doorOf(parts: DoorParts, { isAlive }: Boot): Door {
@@ -32,17 +34,19 @@ export function doorOf(parts: DoorParts, { isAlive }: Boot): Door {
 }
 
 async function answerOf(parts: DoorParts, question: Question): Promise<SiteAnswer<unknown>> {
-  const { controllers, lines } = parts;
+  const { controllers, lines, heard } = parts;
   switch (question.kind) {
     case "identify":
       return { kind: "answer", body: controllers.list(false)[0]?.id ?? "" };
     case "register": {
       const { id, url, name, metadata } = question.introduction;
       await controllers.register({ id, url, name, metadata });
+      heard(id);
       return { kind: "answer", body: null };
     }
     case "heartbeat":
       await controllers.heartbeat({ id: question.id });
+      heard(question.id);
       return { kind: "answer", body: null };
     case "consistency": {
       const { fromRoot, root, path } = await lines.consistency(question.line, question.from, question.to);

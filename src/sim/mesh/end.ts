@@ -51,7 +51,25 @@ async function stillEqual(stage: MeshStage): Promise<string | null> {
     untilMs: world.nowMs + SILENT_WITHIN_MS,
     stepsMax: MESH_STEPS_MAX,
   });
-  return world.finding() ?? differenceOf(stage) ?? (await shownProblem(stage)) ?? world.finding();
+  return (
+    world.finding() ?? differenceOf(stage) ?? expiredProblem(stage) ?? (await shownProblem(stage)) ?? world.finding()
+  );
+}
+
+/** Whoever is linked is registered again by now, where its registration had expired. */
+function expiredProblem(stage: MeshStage): string | null {
+  const { ledger } = stage;
+  for (const site of stage.honest) {
+    for (const id of stage.neighboursOf(site.id)) {
+      if (ledger.hasEvicted(site.id, id) || ledger.hasEvicted(id, site.id)) continue;
+      for (const name of site.names) {
+        const registry = site.server(name)?.fold.controllers.registry;
+        const known = registry?.site(id);
+        if (known !== undefined && registry?.status(known) === "expired") return `${name} shows ${id} as expired`;
+      }
+    }
+  }
+  return null;
 }
 
 /** Null: all honest sites have all that they must have. */

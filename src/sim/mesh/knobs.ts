@@ -83,6 +83,8 @@ function drawAll(random: Random) {
     } satisfies Partial<DiskModel>,
     /** How far each site's wall clock is off, in the order of SITES; the nodes of a site agree. */
     skewsMs: SITES.map((site) => Math.floor(drawSkew(random.fork(`skew/${site}`)))),
+    /** Of registrations: shorter than a run, or the default. */
+    ttlMs: random.fork("ttl").pick([8_000, 300_000]),
     snapshotAfterEntries: random.fork("snapshot").pick([20, 60, 1_000]),
     segmentEvents: random.fork("segment-events").pick([5, 20, 60]),
     viewsDelayMs: random.fork("views-delay").pick([1, 20, 200]),

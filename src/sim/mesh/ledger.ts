@@ -5,7 +5,8 @@
 // Invariants that are checked as nodes report:
 // - All nodes of a site apply the same own events, and the same receipts, each at one place.
 // - Arrival numbers of a site are 1, 2, 3, …, each of one event, the same on all nodes; an event of another site has one of them.
-// - No event is further ahead of its site's clocks than what moves them may be, and no site expires: runs are shorter than a TTL.
+// - No event is further ahead of its site's clocks than what moves them may be.
+// - A site expires only at its neighbours, and not within a TTL after one of them has answered its registration or heartbeat.
 // - What a client submits after events of others were applied has a later timestamp than those that are not too far ahead.
 
 import { newEvents, type SealedReceipt } from "../../core/mesh/receipts/index.ts";
@@ -15,6 +16,8 @@ import { MESH_SKEW_MS_MAX } from "./limits.ts";
 const textDecoder = new TextDecoder("utf-8", { fatal: true });
 /** Events of one millisecond are a microsecond apart. */
 const SEALED_MS = 10;
+/** Clocks drift, and an answer takes some time. */
+const TTL_SHARE_MIN = 0.9;
 /** A page that was verified before its site was evicted may be written after it. */
 const UNDER_WAY_MS = 2_000;
 
@@ -57,12 +60,19 @@ interface SiteBook {
   restored: Restored | null;
   /** Sites that were evicted there, and when. */
   readonly evicted: Map<string, number>;
+  /** When it has answered a registration or heartbeat of another site last. */
+  readonly heard: Map<string, number>;
   /** How far a clock of it was ever ahead of the world's. */
   aheadMs: number;
 }
 
 interface LedgerStage {
   nodesOf(site: string): readonly string[];
+  readonly ttlMs: number;
+  /** Whoever it dials, and whoever dials it. */
+  neighboursOf(site: string): readonly string[];
+  /** A site has let another one's registration expire. */
+  expired(): void;
   /** A node has applied this event, by which its own site calls another one forked. */
   forked(site: string, node: string, text: string): void;
 }
@@ -76,8 +86,7 @@ interface Submission {
 
 export class Ledger {
   readonly #world: World;
-  readonly #nodesOf: LedgerStage["nodesOf"];
-  readonly #forked: LedgerStage["forked"];
+  readonly #stage: LedgerStage;
   readonly #sites = new Map<string, SiteBook>();
   readonly #acknowledged: Submission[] = [];
   /** By node: of the newest event of another site that moves its clock. */
@@ -88,8 +97,7 @@ export class Ledger {
 
   constructor(world: World, stage: LedgerStage) {
     this.#world = world;
-    this.#nodesOf = (site) => stage.nodesOf(site);
-    this.#forked = (site, node, text) => stage.forked(site, node, text);
+    this.#stage = stage;
   }
 
   get events(): number {
@@ -98,6 +106,10 @@ export class Ledger {
 
   get acknowledgedCount(): number {
     return this.#acknowledgedCount;
+  }
+
+  heard(site: string, other: string): void {
+    this.#book(site).heard.set(other, this.#world.nowMs);
   }
 
   hasEvicted(site: string, other: string): boolean {
@@ -206,7 +218,7 @@ export class Ledger {
   clocks(site: string): number {
     const book = this.#book(site);
     const { nowMs } = this.#world;
-    const aheadMs = this.#nodesOf(site).map((node) => this.#world.node(node).process.machine.wallMs() - nowMs);
+    const aheadMs = this.#stage.nodesOf(site).map((node) => this.#world.node(node).process.machine.wallMs() - nowMs);
     book.aheadMs = Math.max(book.aheadMs, ...aheadMs);
     return nowMs + book.aheadMs;
   }
@@ -264,10 +276,20 @@ export class Ledger {
     const aheadMs = timestamp - this.clocks(site);
     if (aheadMs > MESH_SKEW_MS_MAX + SEALED_MS)
       this.#wrong(node, `sealed ${eventType} ${aheadMs.toFixed(0)} ms ahead of the clocks of its site`);
-    if (eventType === "controller:expired") this.#wrong(node, `took ${entityId} for expired within a TTL`);
+    if (eventType === "controller:expired") this.#expired(site, node, entityId);
     if (eventType === "controller:evicted") this.#book(site).evicted.set(entityId, this.#world.nowMs);
     if (eventType === "controller:recovered") this.#renewed(site, node, text);
-    if (eventType === "controller:forked") this.#forked(site, node, text);
+    if (eventType === "controller:forked") this.#stage.forked(site, node, text);
+  }
+
+  /** By the clock of the leader there, which may be a little faster than the world's. */
+  #expired(site: string, node: string, other: string): void {
+    this.#stage.expired();
+    if (!this.#stage.neighboursOf(site).includes(other)) {
+      this.#wrong(node, `took ${other} for expired, which never registers there`);
+    }
+    const silentMs = this.#world.nowMs - (this.#book(site).heard.get(other) ?? -Infinity);
+    if (silentMs < TTL_SHARE_MIN * this.#stage.ttlMs) this.#wrong(node, `took ${other} for expired within a TTL`);
   }
 
   /** What the next generation takes from the line before is what the others have too. */
@@ -285,6 +307,7 @@ export class Ledger {
       history: emptyHistory(),
       restored: null,
       evicted: new Map<string, number>(),
+      heard: new Map<string, number>(),
       aheadMs: 0,
     };
     this.#sites.set(site, book);

@@ -31,7 +31,7 @@ const COMMON = [
   "line-renewed",
 ] as const;
 
-const RARE = ["lie-refused", "gate-resumed"] as const;
+const RARE = ["lie-refused", "gate-resumed", "site-expired"] as const;
 
 export const COMMON_MESH_PROBES: readonly MeshProbe[] = COMMON;
 export const MESH_PROBES: readonly MeshProbe[] = [...COMMON, ...RARE];

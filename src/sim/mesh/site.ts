@@ -34,9 +34,8 @@ const nextFire = nextFireBy(() => ({ offsetMinutesAt: () => 0 }));
 const FOUNDER = "a1";
 const TRIO = 3;
 const ANSWERS_IN_MS = 1_000;
-/** As the configuration's defaults. */
-const TTL_MS = 300_000;
-const SITE_HEARTBEAT_MS = 120_000;
+/** As the configuration's defaults: heartbeats come more than twice in the time to live of a registration. */
+const HEARTBEAT_IN_TTL = 0.4;
 /** Much more often than by default: runs are short. */
 const EXPIRY_CHECK_MS = 1_000;
 const ARCHIVE_LIMITS = { bytesMax: 1024 * 1024, blockBytesMax: 2_048 };
@@ -203,7 +202,7 @@ export class SimSite {
         links: {
           accept: "vouched",
           parents: this.#parentUrls(),
-          heartbeatMs: SITE_HEARTBEAT_MS,
+          heartbeatMs: this.knobs.ttlMs * HEARTBEAT_IN_TTL,
           sites: this.#stage.transport.sites(boot),
         },
       },
@@ -211,9 +210,10 @@ export class SimSite {
     );
     assert(links !== undefined && lines !== undefined, "a site of the mesh has links and lines");
     const urls = this.names.map((name) => `http://${name}`);
+    const heard = (controller: string): void => this.#stage.ledger.heard(this.id, controller);
     this.#stage.transport.listen(
       node,
-      doorOf({ links, lines, controllers: parts.controllers, cluster: log.cluster, urls }, boot),
+      doorOf({ links, lines, controllers: parts.controllers, cluster: log.cluster, urls, heard }, boot),
     );
     this.#servers.set(node, {
       life,
@@ -228,7 +228,7 @@ export class SimSite {
       url: () => leaderUrl() ?? `http://${node}`,
       version: "0.0.0",
       verify: this.#stage.verify,
-      mesh: { mode: "distributed", registrationTtlMs: TTL_MS, expirationCheckIntervalMs: EXPIRY_CHECK_MS },
+      mesh: { mode: "distributed", registrationTtlMs: this.knobs.ttlMs, expirationCheckIntervalMs: EXPIRY_CHECK_MS },
     };
   }
 

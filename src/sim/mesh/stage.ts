@@ -73,6 +73,9 @@ export class MeshStage {
     });
     this.ledger = new Ledger(this.world, {
       nodesOf: (site) => namesOf(site, this.knobs),
+      ttlMs: this.knobs.ttlMs,
+      neighboursOf: (site) => this.neighboursOf(site),
+      expired: () => reached(this.probes, "site-expired"),
       forked: (site, node, text) => this.#calledForked(site, node, JSON.parse(text) as Called),
     });
     this.verify = fakeVerify(this.digest);

@@ -273,6 +273,17 @@ export const MESH_MUTANTS: readonly Mutant[] = [
     },
   ),
 
+  inRunsOf({ ...QUIET, ttlMs: 8_000, topology: "chain" })("mesh-vouched-sites-expire", "trap 73", {
+    file: "core/mesh/registry/decide.ts",
+    find: "if (site === undefined || isVouched(site)) return false;",
+    replace: "if (site === undefined) return false;",
+  }),
+  inRunsOf({ ...QUIET, ttlMs: 8_000, evicts: false })("mesh-heartbeats-not-counted", "trap 74", {
+    file: "controller/mesh/registry.ts",
+    find: "this.#heard.get(id)?.atMs ?? this.#beganMs",
+    replace: "this.#beganMs",
+  }),
+
   inRunsOf({ ...BUSY, lie: null, evicts: true, faults: 2, topology: "full" })(
     "mesh-evicted-site-still-read",
     "invariant 10",

@@ -14,7 +14,7 @@ import type { Json } from "../../kit/json.ts";
 import type { LineId, Ring } from "../model.ts";
 import type { OwnPresence, PinnedLine, SiteApproved, SiteEvicted, SitePresence, SiteRegistered } from "./events.ts";
 import { SITES_MAX } from "./limits.ts";
-import type { KnownSite } from "./model.ts";
+import { isVouched, type KnownSite } from "./model.ts";
 import type { Registry } from "./registry.ts";
 
 interface Refused {
@@ -63,7 +63,9 @@ export function decideRegister(
   if (known?.isEvicted === true) return evicted(id);
   if (known === undefined && registry.size >= SITES_MAX) return noRoom();
   const refusal =
-    shown === null ? null : ringRefusal(id, known, shown, ringInForce, (line) => registry.forkOf(line) !== undefined);
+    shown === null
+      ? unshownRefusal(known)
+      : ringRefusal(id, known, shown, ringInForce, (line) => registry.forkOf(line) !== undefined);
   if (refusal !== null) return refusal;
   const ring = shown === null ? {} : { line: shown.line, ring: shown.ring, ...unknownOf(shown.earlier, known) };
   // Approved for keys that were not known here; now they are, and from now on the proof is asked for again.
@@ -136,11 +138,15 @@ export function decideEvict(
   return { kind: "write", payload: { by, through } };
 }
 
-/** Those among them that are to expire: known, and not expired yet. */
+/**
+ * Those among them that are to expire: registered here, and not expired yet. A site that is known by the word of others alone sends its heartbeats to
+ * them and not here: its silence says nothing.
+ */
 export function decideExpire(registry: Registry, silent: readonly string[]): readonly string[] {
   return silent.filter((id) => {
     const site = registry.site(id);
-    return site !== undefined && !site.isExpired && !site.isEvicted && site.presence?.hasLeft !== true;
+    if (site === undefined || isVouched(site)) return false;
+    return !site.isExpired && !site.isEvicted && site.presence?.hasLeft !== true;
   });
 }
 
@@ -178,6 +184,16 @@ export function decidePresence(
   const before = presence === null ? -1 : site.lines.findIndex((one) => one.line === presence.line);
   const isLater = place > before || (presence?.line === line && sequence > presence.sequence);
   return isLater ? { kind: "write", payload: { line, sequence } } : { kind: "unchanged" };
+}
+
+/** A site whose ring is pinned proves that it has its keys each time: whoever has its API key alone does not change its name and addresses. */
+function unshownRefusal(known: KnownSite | undefined): Refused | null {
+  const newest = known?.lines.at(-1);
+  if (known === undefined || newest === undefined) return null;
+  return refused(
+    "PERMISSION_DENIED",
+    `${known.id} is known here with the line ${newest.line}: it registers with its line, its ring and a proof that is signed by a key of that ring.`,
+  );
 }
 
 function ringRefusal(

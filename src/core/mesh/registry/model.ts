@@ -9,7 +9,7 @@
 //
 // Invariants:
 // - The first ring of a line is pinned once and never replaced; the line's name is the hash of that ring.
-// - Expiry is for display: a site that is expired keeps its approval, its lines and its rings.
+// - Expiry is for display: a site that is expired keeps its approval, its lines and its rings. Only a site that has registered here itself expires.
 // - A site that has left takes nothing from anybody (decision 63): whoever has its word has all that it has of one's own line, and waits for it no more.
 // - The site's own controller id never changes, and no other site is registered under it.
 
@@ -54,6 +54,11 @@ export interface KnownSite {
   readonly presence: Presence | null;
   /** The hash of a ring that an operator has approved, and that the site has not registered with yet. */
   readonly approvedRing: string | null;
+}
+
+/** Known by the word of another site alone: it has not registered here, and has no time to live here. */
+export function isVouched({ metadata }: Pick<KnownSite, "metadata">): boolean {
+  return "vouchedBy" in metadata;
 }
 
 /** Where a line says that its site has left; `hasLeft`: and it has not come back since. */

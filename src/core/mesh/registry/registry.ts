@@ -19,7 +19,15 @@ import type {
   SiteResumed,
 } from "./events.ts";
 import { FORKS_MAX, LINES_PER_SITE_MAX, SITES_MAX } from "./limits.ts";
-import type { Accept, KnownSite, LineStanding, OwnSite, Presence, SiteStatus } from "./model.ts";
+import {
+  type Accept,
+  isVouched,
+  type KnownSite,
+  type LineStanding,
+  type OwnSite,
+  type Presence,
+  type SiteStatus,
+} from "./model.ts";
 
 interface Written {
   readonly own: OwnSite | null;
@@ -94,7 +102,7 @@ export class Registry {
     return this.sites()
       .filter(
         ({ isEvicted, presence, registeredAtMs, metadata }) =>
-          !isEvicted && !isGone(presence) && registeredAtMs > 0 && !("vouchedBy" in metadata),
+          !isEvicted && !isGone(presence) && registeredAtMs > 0 && !isVouched({ metadata }),
       )
       .map(({ id }) => id);
   }
@@ -113,7 +121,8 @@ export class Registry {
     if (newest !== undefined && this.#forks.has(newest.line)) return "forked";
     if (site.isEvicted) return "evicted";
     if (site.presence?.hasLeft === true) return "left";
-    if (site.isExpired) return "expired";
+    // Earlier releases let vouched sites expire; one that is approved before it registers has nothing that could.
+    if (site.isExpired && site.registeredAtMs > 0 && !isVouched(site)) return "expired";
     return site.isApproved ? "approved" : "registered";
   }
 
