@@ -207,6 +207,30 @@ describe("jobs of all sites", () => {
     expect((await views.jobs({ limit: 9 })).jobs).toEqual([]);
     expect((await views.jobs({ limit: 9, search: "compile" })).jobs).toEqual([]);
   });
+
+  test("that a later generation has forgotten do not come back in the place of others when that generation is marked", async () => {
+    const views = await openMesh(await newMeshPath());
+    const second = (sequence: number, eventType: `${string}:${string}`, id: string, payload = {}): LineEvent => ({
+      ...says("a.2", sequence, eventType, id, payload),
+      generation: 2,
+    });
+    await views.put(
+      arrivals([
+        says("a.1", 1, "build:submitted", "j1", spec("compile")),
+        says("a.1", 2, "build:submitted", "j2", spec("compile")),
+        second(3, "controller:recovered", "a", { line: "a.1", through: 2 }),
+        second(4, "build:forgotten", "j1"),
+        second(5, "build:forgotten", "j2"),
+        says("b.1", 1, "build:submitted", "j3", spec("test")),
+      ]),
+    );
+    const ids = async (): Promise<string[]> => (await views.jobs({ limit: 9 })).jobs.map(({ id }) => id);
+    expect(await ids()).toEqual(["j3"]);
+    await views.mark("a.2", "forked");
+    expect(await ids()).toEqual(["j3"]);
+    await views.mark("a.2", null);
+    expect(await ids()).toEqual(["j3"]);
+  });
 });
 
 test("agents come by name, page by page; controllers with the specification's fields", async () => {
