@@ -89,6 +89,10 @@ export const MESH_LINES_PER_SITE_MAX = 64;
 export const MESH_PAYLOAD_LENGTH_MAX = 4_096;
 /** The longest time of a registration that a row of `controller_nodes` shows: the specification's default. */
 export const MESH_REGISTRATION_MS = 300_000;
+/** How long rows are counted at a stretch: other reads wait for it. */
+export const MESH_COUNT_MS_MAX = 20;
+/** A count that nobody goes on with for so long is given up. */
+export const MESH_COUNT_IDLE_MS_MAX = 60_000;
 /** Of a saved state, read at a time. */
 export const BASE_READ_BYTES = 64 * 1024;
 /** Sites that are listed. */
