@@ -41,6 +41,23 @@ test("a line that has ended is not shown again each time that somebody says so",
   expect(performance.now() - beganMs).toBeLessThan(4_000);
 });
 
+test("a line of very many jobs that ends is shown again a few at a time: the thread has little memory", async () => {
+  const path = await newMeshPath();
+  const views = await openMesh(path);
+  await put(views, [says("evil.1", 1, "build:submitted", "j")]);
+  await views.close();
+  const database = new DatabaseSync(path);
+  // Names as long as they may be; as if their jobs were forgotten meanwhile, because that is soon done.
+  const many = "WITH RECURSIVE numbers (n) AS (SELECT 2 UNION ALL SELECT n + 1 FROM numbers WHERE n < 400000)";
+  const rows = "SELECT 'job', printf('%0256d', n), 'evil.1', n, 1, '{}' FROM numbers";
+  database.exec(`INSERT INTO merged_rows (kind, id, line, sequence, is_gone, text) ${many} ${rows}`);
+  database.close();
+  const again = await openMesh(path);
+  await put(again, [recovered("evil.2", 1, "evil.1", 0)], 2);
+  expect((await again.hash()).through).toBe(2);
+  expect((await again.jobs({ limit: 9 })).jobs).toMatchObject([{ id: "j", isLost: true }]);
+});
+
 test("a page of agents is bounded in bytes: a site that gives each as many labels as it may makes no page of 100 MB", async () => {
   const views = await openMesh(await newMeshPath());
   const word = "\u0001".repeat(250);
