@@ -3,6 +3,8 @@
 import { DatabaseSync } from "node:sqlite";
 import { expect, test } from "vitest";
 import type { LineEvent } from "../../src/core/mesh/merge/index.ts";
+import { PAGE_ROWS_PER_LOOK } from "../../src/drivers/sqlite/limits.ts";
+import { readAgents } from "../../src/drivers/sqlite/mesh/reads.ts";
 import type { MeshViews } from "../../src/ports/mesh/views.ts";
 import { arrivals, newMeshPath, openMesh, says } from "./test-mesh.ts";
 
@@ -76,4 +78,24 @@ test("a page of agents is bounded in bytes: a site that gives each as many label
     cursor = page.next ?? undefined;
   } while (cursor !== undefined);
   expect(names.size).toBe(agents.length);
+});
+
+test("a page of agents is looked for so long, and then goes on with the next: a site with very many holds nobody up", async () => {
+  const path = await newMeshPath();
+  const views = await openMesh(path);
+  const many = Array.from({ length: 200 }, (_, at) => says("evil.1", at + 1, "worker:registered", `e${at}`));
+  await put(views, [...many, says("b.1", 1, "worker:registered", "z")]);
+  await views.close();
+  const database = new DatabaseSync(path, { readOnly: true });
+  const found: string[] = [];
+  let [pages, cursor] = [0, undefined as string | undefined];
+  do {
+    const page = readAgents(database, { site: "b", limit: 9, cursor }, 0);
+    found.push(...page.agents.map(({ name }) => name));
+    cursor = page.next ?? undefined;
+    pages++;
+  } while (cursor !== undefined);
+  database.close();
+  expect(found).toEqual(["z"]);
+  expect(pages).toBe(Math.ceil(201 / PAGE_ROWS_PER_LOOK));
 });
