@@ -294,7 +294,8 @@ export class MeshFeeder {
       }
     }
     // Of a site that has had more generations than the registry remembers, the older lines are shown still. Those of this moment: others may come meanwhile.
-    for (const { line } of [...receipts.state.lines()]) {
+    const received = [...receipts.state.lines()];
+    for (const { line } of received) {
       if (!known.has(line)) yield [line, markOf(line, evicted.has(controllerOf(line)))];
     }
   }
