@@ -207,6 +207,30 @@ describe("jobs of all sites", () => {
     expect((await views.jobs({ limit: 9 })).jobs).toEqual([]);
     expect((await views.jobs({ limit: 9, search: "compile" })).jobs).toEqual([]);
   });
+
+  test("that a later generation has forgotten do not come back in the place of others when that generation is marked", async () => {
+    const views = await openMesh(await newMeshPath());
+    const second = (sequence: number, eventType: `${string}:${string}`, id: string, payload = {}): LineEvent => ({
+      ...says("a.2", sequence, eventType, id, payload),
+      generation: 2,
+    });
+    await views.put(
+      arrivals([
+        says("a.1", 1, "build:submitted", "j1", spec("compile")),
+        says("a.1", 2, "build:submitted", "j2", spec("compile")),
+        second(3, "controller:recovered", "a", { line: "a.1", through: 2 }),
+        second(4, "build:forgotten", "j1"),
+        second(5, "build:forgotten", "j2"),
+        says("b.1", 1, "build:submitted", "j3", spec("test")),
+      ]),
+    );
+    const ids = async (): Promise<string[]> => (await views.jobs({ limit: 9 })).jobs.map(({ id }) => id);
+    expect(await ids()).toEqual(["j3"]);
+    await views.mark("a.2", "forked");
+    expect(await ids()).toEqual(["j3"]);
+    await views.mark("a.2", null);
+    expect(await ids()).toEqual(["j3"]);
+  });
 });
 
 test("agents come by name, page by page; controllers with the specification's fields", async () => {
@@ -289,6 +313,7 @@ test("receipts and checkpoints are found by the place in a line", async () => {
   expect(await views.checkpointAfter("b.1", 11)).toBeNull();
 });
 
+const SEEDS_MARKED = 12;
 const SAVES = { from: "nothing", saves: false } as const;
 
 describe("a replay", () => {
@@ -308,6 +333,46 @@ describe("a replay", () => {
       rebuiltRows: rows,
     });
     expect((await readdir(dirname(path))).filter((name) => name.includes("replay"))).toEqual([]);
+  });
+
+  test("is equal whenever lines were marked, and marked no more, and whenever generations ended", async () => {
+    for (let seed = 0; seed < SEEDS_MARKED; seed++) {
+      const random = seededRandom(`marked ${seed}`);
+      // Each generation is a line of its own, as they are.
+      const world = worldOf(seed).map((said) => {
+        const site = said.line.split(".")[0]!;
+        const ends = said.generation > 1 && random.chance(0.2);
+        const payload = { line: `${site}.${said.generation - 1}`, through: random.below(12) };
+        const event = ends ? { ...said.event, eventType: "controller:recovered" as const, payload } : said.event;
+        return { ...said, line: `${site}.${said.generation}`, event };
+      });
+      const all = arrivals(interleaved(world, seed));
+      const lines = [...new Set(world.map(({ line }) => line))];
+      const views = await openMesh(await newMeshPath());
+      for await (const batch of batches(all, 3)) {
+        await views.put(batch);
+        await views.mark(random.pick(lines), random.pick(["forked", "evicted", null]));
+      }
+      expect(await views.replay(SAVES, batches(all)), `seed ${seed}`).toMatchObject({ equal: true });
+    }
+  });
+
+  test.each([
+    ["in a row", "UPDATE merged_rows SET text = replace(text, 'no such file', 'no such fire') WHERE kind = 'job'"],
+    ["in what is shown of a job", "UPDATE jobs SET json = replace(json, 'no such file', 'no such fire')"],
+    ["by a job that is not shown", "DELETE FROM jobs WHERE id = 'j2'"],
+  ])("sees what was changed %s, although its sum was not", async (_where, change) => {
+    const path = await newMeshPath();
+    const events = smallWorld();
+    const all = arrivals(events);
+    const before = await filled(path, events);
+    expect(await before.replay(SAVES, batches(all))).toMatchObject({ equal: true });
+    await before.close();
+    const database = new DatabaseSync(path);
+    expect(database.prepare(change).run().changes).toBeGreaterThan(0);
+    database.close();
+    const views = await openMesh(path);
+    expect(await views.replay(SAVES, batches(all))).toMatchObject({ equal: false });
   });
 
   test("sees a row that was changed, and a row that was never made", async () => {

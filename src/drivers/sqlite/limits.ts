@@ -85,10 +85,16 @@ export const MESH_EVENTS_DROPPED_MAX = 1_024;
 export const MESH_RECEIPTS_DROPPED_MAX = 4_096;
 /** Lines of one site that are kept because the site says that they ended: it has no more generations than that. */
 export const MESH_LINES_PER_SITE_MAX = 64;
+/** Jobs of a line that are found at a time, where all of them are shown again. */
+export const MESH_SHOWN_AGAIN_MAX = 1_024;
 /** A longer payload is not copied into `event_log`. */
 export const MESH_PAYLOAD_LENGTH_MAX = 4_096;
 /** The longest time of a registration that a row of `controller_nodes` shows: the specification's default. */
 export const MESH_REGISTRATION_MS = 300_000;
+/** How long rows are counted at a stretch: other reads wait for it. */
+export const MESH_COUNT_MS_MAX = 20;
+/** A count that nobody goes on with for so long is given up. */
+export const MESH_COUNT_IDLE_MS_MAX = 60_000;
 /** Of a saved state, read at a time. */
 export const BASE_READ_BYTES = 64 * 1024;
 /** Sites that are listed. */

@@ -236,7 +236,7 @@ describe("a line that continues another, of which the beginning is cut", () => {
   }
 
   function cut(receipts: number) {
-    const { a, lines, receive, restored, kept } = stage();
+    const { a, b, lines, receive, restored, kept, asked } = stage();
     const next = continued(a);
     kept.lineBefore = a.line;
     receive(a, 0, 31);
@@ -249,7 +249,7 @@ describe("a line that continues another, of which the beginning is cut", () => {
     // As after a restart.
     for (const tell of restored) tell();
     kept.after = receipts;
-    return { next, lines };
+    return { b, next, lines, receive, restored, asked };
   }
 
   it("is served from its beginning on while that is kept, whatever else is cut", async () => {
@@ -264,5 +264,38 @@ describe("a line that continues another, of which the beginning is cut", () => {
     expect((await lines.page(next.line, 15))?.after).toBe(15);
     // The other history of the line before is no part of this one.
     await expect(lines.consistency(next.line, 20, 30)).rejects.toMatchObject({ code: "LOG_COMPACTED" });
+  });
+
+  it("is looked for once where nothing of it is kept", async () => {
+    const { b, next, lines, receive, restored, asked } = cut(4);
+    for (let size = 1; size <= 30; size++) receive(b, size - 1, size);
+    for (const tell of restored) tell();
+    for (let times = 0; times < 10; times++)
+      await expect(lines.page(next.line, 0)).rejects.toMatchObject({ code: "LOG_COMPACTED" });
+    // Where it begins, and where its first event is.
+    expect(asked.receipts).toBe(30 + 30);
+  });
+});
+
+describe("what is not kept any more", () => {
+  it("is not looked for in all that is kept, and not again each time that somebody asks", async () => {
+    const { a, b, lines, receive, restored, kept, asked } = stage();
+    receive(a, 0, 5);
+    receive(b, 0, 5);
+    receive(a, 5, 6);
+    for (let size = 7; size <= 30; size++) receive(a, size - 1, size);
+    for (const tell of restored) tell();
+    kept.after = 2;
+    // The first receipt of the line that is kept says that nothing of before it is.
+    await expect(lines.page(a.line, 0)).rejects.toMatchObject({ code: "LOG_COMPACTED" });
+    expect(asked.receipts).toBe(1);
+    // Of this line none is: that is seen once.
+    for (let times = 0; times < 10; times++)
+      await expect(lines.page(b.line, 0)).rejects.toMatchObject({ code: "LOG_COMPACTED" });
+    expect(asked.receipts).toBe(1 + 25);
+    // What comes later is there.
+    receive(b, 5, 6);
+    for (const tell of restored) tell();
+    expect((await lines.page(b.line, 5))?.after).toBe(5);
   });
 });

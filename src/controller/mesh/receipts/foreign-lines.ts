@@ -3,7 +3,8 @@
 // The newest receipts of all lines are in memory, because what has just come is what is passed on. Of older ones the place is looked up
 // (`receiptOf`); where that does not know it, the receipts are read in order, from the last place that was found for that line.
 //
-// Invariants: a page is handed out as it came, with its own note; what is remembered is bounded by RECENT_BYTES_MAX, and one place for a line.
+// Invariants: a page is handed out as it came, with its own note; what is remembered is bounded by RECENT_BYTES_MAX, and a few places for a line.
+// What retention has cut is found to be gone once: whoever lacks it asks for it for ever, and all that is kept would be read each time.
 
 import { eventHashOf } from "../../../core/events/event.ts";
 import { bytesOfHash, decodeEvent, MerkleFrontier } from "../../../core/events/index.ts";
@@ -28,7 +29,11 @@ import { PAGES_SENT_MAX, PROVEN_LINES_KEPT_MAX, RECEIPTS_READ_MAX, RECENT_BYTES_
 
 export interface ForeignLinesOptions {
   readonly receipts: {
-    readonly state: { lines(): Iterable<LineState>; line(id: LineId): LineState | undefined };
+    readonly state: {
+      readonly head: { readonly sequence: number };
+      lines(): Iterable<LineState>;
+      line(id: LineId): LineState | undefined;
+    };
     follow(tell: (applied: SealedReceipt) => void): () => void;
     onRestored(tell: () => void): () => void;
   };
@@ -61,6 +66,10 @@ export class ForeignLines implements LineSource {
   readonly #proofs = new Map<LineId, EventProofs>();
   /** Of lines that continue another: the sequence before their first event. */
   readonly #starts = new Map<LineId, number>();
+  /** Of those whose start was not found yet: after which event the first page begins that is kept, and the receipt to go on with. */
+  readonly #sought = new Map<LineId, { readonly first: number | null; readonly next: number }>();
+  /** Up to this event a line is not kept any more. */
+  readonly #gone = new Map<LineId, number>();
   readonly #stops: readonly (() => void)[];
 
   constructor(options: ForeignLinesOptions) {
@@ -181,6 +190,8 @@ export class ForeignLines implements LineSource {
     this.#places.clear();
     this.#proofs.clear();
     this.#starts.clear();
+    this.#sought.clear();
+    this.#gone.clear();
   }
 
   /** The one whose page has this event as a new one; null: it is not kept. */
@@ -197,16 +208,30 @@ export class ForeignLines implements LineSource {
       for (const { receipt } of this.#recent.slice(at)) yield receipt;
       return;
     }
+    if (sequence <= (this.#gone.get(line) ?? 0)) return;
     const place = this.#places.get(line);
     const known = await this.#options.receiptOf?.(line, sequence);
     const from = known ?? (place !== undefined && place.sequence <= sequence ? place.receipt : null);
-    let isFound = false;
+    const isAll = (from ?? 0) <= this.#firstKept && this.#isArchived;
+    const { lastSequence } = this.#options.archive;
+    let [isFound, isOver] = [false, false];
     for await (const receipt of this.#read(from ?? this.#firstKept)) {
+      // A line comes in order.
+      const isPast = receipt.page.line === line && receipt.first > sequence;
+      isOver = isPast || receipt.sequence >= lastSequence;
+      if (!isFound && isPast) break;
       if (!isFound && !isNewIn(receipt, line, sequence)) continue;
       if (!isFound) this.#places.set(line, { sequence, receipt: receipt.sequence });
       isFound = true;
       yield receipt;
     }
+    if (!isFound && isAll && isOver) this.#gone.set(line, sequence);
+  }
+
+  /** What is applied is in the archive: after a snapshot it may not be yet. */
+  get #isArchived(): boolean {
+    const { archive, receipts } = this.#options;
+    return archive.lastSequence >= receipts.state.head.sequence;
   }
 
   get #firstKept(): number {
@@ -262,8 +287,9 @@ export class ForeignLines implements LineSource {
     const known = this.#starts.get(line);
     if (known !== undefined) return known;
     const isCut = this.#firstKept > 1;
-    let first: number | null = null;
-    for await (const { page } of this.#read(this.#firstKept)) {
+    let { first, next } = this.#sought.get(line) ?? { first: null, next: this.#firstKept };
+    for await (const { sequence, page } of this.#read(next)) {
+      next = sequence + 1;
       if (page.line !== line) continue;
       first ??= page.after;
       // The first page that is kept is not the first that came; the first event of the line's own author says where it begins.
@@ -271,8 +297,10 @@ export class ForeignLines implements LineSource {
       if (named === null) continue;
       const start = named === first ? first : 0;
       this.#starts.set(line, start);
+      this.#sought.delete(line);
       return start;
     }
+    this.#sought.set(line, { first, next });
     return 0;
   }
 

@@ -329,6 +329,29 @@ describe("the feeder", () => {
     expect(views.marks.slice(3)).toEqual([[far.line, "forked"]]);
     feeder.close();
   });
+
+  test("marks lines of older generations than the registry remembers, too", async () => {
+    const { views, start, register, receive, fork, far, clock } = await stage();
+    const lines = [{ line: "far.later", ring: RING }];
+    receive(1);
+    const feeder = start();
+    register({ id: "far", lines, isEvicted: true });
+    await fed(clock);
+    expect(new Map(views.marks)).toEqual(
+      new Map([
+        ["far.later", "evicted"],
+        [far.line, "evicted"],
+      ]),
+    );
+    register({ id: "far", lines, isEvicted: false });
+    fork(far.line);
+    await fed(clock);
+    expect(views.marks.slice(-2)).toEqual([
+      ["far.later", null],
+      [far.line, "forked"],
+    ]);
+    feeder.close();
+  });
 });
 
 describe("own events that turn out to be of the next line", () => {

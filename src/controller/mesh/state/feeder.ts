@@ -15,6 +15,7 @@
 import { TenureError } from "../../../core/kit/errors.ts";
 import type { SealedEvent } from "../../../core/events/index.ts";
 import type { LineId, LineState } from "../../../core/mesh/model.ts";
+import { controllerOf } from "../../../core/mesh/proof/index.ts";
 import { newEvents, type SealedReceipt } from "../../../core/mesh/receipts/index.ts";
 import type { KnownSite } from "../../../core/mesh/registry/index.ts";
 import { sleep } from "../../../loops/time.ts";
@@ -33,6 +34,7 @@ export interface MeshFeederOptions extends ArrivedNames {
     onRestored(tell: () => void): () => void;
   };
   readonly receipts: ArrivedNames["receipts"] & {
+    readonly state: { lines(): Iterable<LineState> };
     /** The arrival number of the last event that is applied. */
     readonly arrival: number;
     follow(tell: (applied: SealedReceipt) => void): () => void;
@@ -279,12 +281,22 @@ export class MeshFeeder {
   }
 
   *#marksOfRegistry(): Generator<readonly [LineId, LineMark | null]> {
-    const { registry } = this.#options.controllers;
-    for (const { lines, isEvicted } of registry.sites()) {
+    const { controllers, receipts } = this.#options;
+    const { registry } = controllers;
+    const markOf = (line: LineId, isEvicted: boolean): LineMark | null =>
+      registry.forkOf(line) !== undefined ? "forked" : isEvicted ? "evicted" : null;
+    const [known, evicted] = [new Set<LineId>(), new Set<string>()];
+    for (const { id, lines, isEvicted } of registry.sites()) {
+      if (isEvicted) evicted.add(id);
       for (const { line } of lines) {
-        const isForked = registry.forkOf(line) !== undefined;
-        yield [line, isForked ? "forked" : isEvicted ? "evicted" : null];
+        known.add(line);
+        yield [line, markOf(line, isEvicted)];
       }
+    }
+    // Of a site that has had more generations than the registry remembers, the older lines are shown still. Those of this moment: others may come meanwhile.
+    const received = [...receipts.state.lines()];
+    for (const { line } of received) {
+      if (!known.has(line)) yield [line, markOf(line, evicted.has(controllerOf(line)))];
     }
   }
 

@@ -220,6 +220,14 @@ describe("generations", () => {
     ).toBeNull();
   });
 
+  test("what a later one has forgotten stays so while that one is marked: a mark makes no job appear", () => {
+    const forgotten = told({ line: "a.2", generation: 2, sequence: 7, eventType: "build:forgotten" });
+    for (const mark of ["forked", "evicted"] as const) {
+      expect(shownOf([first, forgotten], { "a.2": mark })).toBeNull();
+      expect(shownOf([first, forgotten], { "a.1": mark, "a.2": mark })).toBeNull();
+    }
+  });
+
   test("of another site are not ended by anybody else", () => {
     const lie = told({
       line: "b.1",

@@ -61,16 +61,10 @@ export class Projection {
     if (next === null || next.row === before?.row) return;
     const nextText = canonicalJson(next.row as unknown as Json);
     const sum = RowSum.of(this.#store.sum(said.line) ?? EMPTY_SUM);
-    if (before !== null && !isOver(before)) sum.subtract(this.#hashOf(before, text as string));
-    if (!isOver(next)) sum.add(this.#hashOf(next, nextText));
+    if (before !== null && !isOver(before)) sum.subtract(hashOf(before, text as string, this.#digest));
+    if (!isOver(next)) sum.add(hashOf(next, nextText, this.#digest));
     this.#store.set(next, nextText, isOver(next));
     this.#store.setSum(said.line, sum.hex());
-  }
-
-  /** Where something was forgotten is not part of it: a store that drops rows that are gone has the same hash. */
-  #hashOf({ kind, row }: Row, text: string): string {
-    const isPlain = kind === "controller" || row.gone === null;
-    return rowHash(kind, isPlain ? text : canonicalJson({ ...row, gone: null } as unknown as Json), this.#digest);
   }
 
   /** Only a site itself can end a generation of its own. */
@@ -89,6 +83,17 @@ export function projectionHash(sums: Iterable<string>): string {
   const total = new RowSum();
   for (const sum of sums) total.add(sum);
   return total.hex();
+}
+
+/** What a row that was set with this text adds to the sum of its line, unless it is gone. Throws where the text is no JSON. */
+export function rowTextHash(kind: RowKind, text: string, digest: Pick<Digest, "sha256Hex">): string {
+  return hashOf(rowOf(kind, text), text, digest);
+}
+
+/** Where something was forgotten is not part of it: a store that drops rows that are gone has the same hash. */
+function hashOf({ kind, row }: Row, text: string, digest: Pick<Digest, "sha256Hex">): string {
+  const isPlain = kind === "controller" || row.gone === null;
+  return rowHash(kind, isPlain ? text : canonicalJson({ ...row, gone: null } as unknown as Json), digest);
 }
 
 function rowOf(kind: RowKind, text: string): Row {

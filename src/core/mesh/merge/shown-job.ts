@@ -5,7 +5,8 @@
 // - Several sites that say something of one job claim it. The highest ownership epoch wins, then the lowest (timestamp, event id) of the
 //   claiming event: the specification's "first event wins, second event ignored". The claiming event is the submission; a line that never
 //   submitted the job has ownership epoch 0 and claims by its last assignment, so that it never wins against who did submit it.
-// - A line that is marked (forked, evicted) wins against no line that is not.
+// - A line that is marked (forked, evicted) wins against no line that is not. What it has forgotten stays forgotten: whether a job is shown at all
+//   depends on no mark and on no `through`, so that neither makes a job appear.
 
 import type { JobState } from "../../jobs/model.ts";
 import type { LineId } from "../model.ts";
@@ -60,9 +61,10 @@ const FINAL: readonly JobState[] = ["completed", "failed", "cancelled"];
 
 /** Null: no line says anything of it (any more). */
 export function shownJob(rows: readonly JobWords[], standingOf: (line: LineId) => LineStanding): ShownJob | null {
+  const gone = goneOf(rows);
   const good = rows.filter((row) => standingOf(row.line).mark === null);
-  const words = siteWords(good, standingOf);
-  const counted = words.length > 0 ? words : siteWords(rows, standingOf);
+  const words = siteWords(good, gone, standingOf);
+  const counted = words.length > 0 ? words : siteWords(rows, gone, standingOf);
   const winner = counted.reduce<SiteWord | null>(
     (best, word) => (best === null || claimsBefore(word, best) ? word : best),
     null,
@@ -70,7 +72,23 @@ export function shownJob(rows: readonly JobWords[], standingOf: (line: LineId) =
   return winner === null ? null : shown(rows[0]!.id, winner, counted.length);
 }
 
-function siteWords(rows: readonly JobWords[], standingOf: (line: LineId) => LineStanding): SiteWord[] {
+/** Of each site, where a line of it forgot the job last: what one generation forgot, no other one of the site remembers. */
+function goneOf(rows: readonly JobWords[]): ReadonlyMap<string, Version> {
+  const bySite = new Map<string, Version>();
+  for (const { line, gone } of rows) {
+    if (gone === null) continue;
+    const site = siteOf(line);
+    const last = bySite.get(site);
+    if (last === undefined || isLater(gone, last)) bySite.set(site, gone);
+  }
+  return bySite;
+}
+
+function siteWords(
+  rows: readonly JobWords[],
+  goneBySite: ReadonlyMap<string, Version>,
+  standingOf: (line: LineId) => LineStanding,
+): SiteWord[] {
   const bySite = Map.groupBy(rows, (row) => siteOf(row.line));
   const words: SiteWord[] = [];
   for (const [site, own] of bySite) {
@@ -78,14 +96,13 @@ function siteWords(rows: readonly JobWords[], standingOf: (line: LineId) => Line
       const { through } = standingOf(row.line);
       return through !== null && said.at.sequence > through;
     };
-    // What one generation forgot, no other one of the site remembers.
-    const gone = own.reduce<Version | null>((last, row) => laterVersion(last, row.gone), null);
+    const gone = goneBySite.get(site);
     const pick = <T extends Said>(of: (row: JobWords) => T | null): T | null => {
       let kept: T | null = null;
       let lost: T | null = null;
       for (const row of own) {
         const said = of(row);
-        if (said === null || (gone !== null && !isLater(said.at, gone))) continue;
+        if (said === null || (gone !== undefined && !isLater(said.at, gone))) continue;
         if (isLost(row, said)) lost = laterOf<T>(lost, said);
         else kept = laterOf<T>(kept, said);
       }
@@ -98,11 +115,6 @@ function siteWords(rows: readonly JobWords[], standingOf: (line: LineId) => Line
     words.push({ site, line: from.line, isLost: isLost(from, state), spec, state, run });
   }
   return words;
-}
-
-function laterVersion(one: Version | null, other: Version | null): Version | null {
-  if (one === null || other === null) return one ?? other;
-  return isLater(other, one) ? other : one;
 }
 
 function claimsBefore(one: SiteWord, other: SiteWord): boolean {

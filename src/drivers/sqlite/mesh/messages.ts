@@ -67,6 +67,8 @@ export type MeshReadRequest =
   | { readonly kind: "receipt-place"; readonly receipt: number }
   | { readonly kind: "checkpoint"; readonly line: LineId; readonly after: number }
   | { readonly kind: "hash" }
+  /** The next step of a count; null: there are more. */
+  | { readonly kind: "count"; readonly isFirst: boolean }
   /** Writes what is committed into a file of its own; answers through which arrival that is. */
   | { readonly kind: "copy"; readonly to: string };
 
@@ -79,6 +81,14 @@ export interface StoredHash extends MeshHash {
   readonly marks: readonly (readonly [LineId, LineMark])[];
 }
 
+/** With what its rows and jobs give, as they are stored. */
+export interface StoredCount extends StoredHash {
+  /** Over the same rows as `hash`. */
+  readonly counted: string;
+  /** Over all jobs that are shown. */
+  readonly shown: string;
+}
+
 export interface MeshReadAnswers {
   readonly list: StoredMeshPage;
   readonly agents: MeshAgentPage;
@@ -89,5 +99,6 @@ export interface MeshReadAnswers {
   readonly "receipt-place": MeshPlace | null;
   readonly checkpoint: MeshCheckpoint | null;
   readonly hash: StoredHash;
+  readonly count: StoredCount | null;
   readonly copy: number;
 }

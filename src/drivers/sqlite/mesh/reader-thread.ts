@@ -1,6 +1,8 @@
 // The thread that reads mesh.sqlite.
 
+import type { DatabaseSync } from "node:sqlite";
 import { assertNever } from "../../../core/kit/assert.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
 import {
   copyTo,
   readAgents,
@@ -13,8 +15,20 @@ import {
   readReceipt,
   readReceiptPlace,
 } from "./reads.ts";
-import type { MeshReadRequest } from "./messages.ts";
+import { Counting } from "./counting.ts";
+import type { MeshReadRequest, StoredCount } from "./messages.ts";
 import { inTransaction, serveReads } from "../serve.ts";
+
+let counting: Counting | null = null;
+
+function count(opened: DatabaseSync, isFirst: boolean): StoredCount | null {
+  if (isFirst) {
+    counting?.close();
+    counting = new Counting(opened.location()!);
+  }
+  if (counting !== null && !counting.isOver) return counting.next();
+  throw new TenureError("BACKEND_UNAVAILABLE", "the rows are not counted any more: begin again.");
+}
 
 serveReads<MeshReadRequest>((opened, request) => {
   switch (request.kind) {
@@ -36,6 +50,8 @@ serveReads<MeshReadRequest>((opened, request) => {
       return readCheckpoint(opened, request.line, request.after);
     case "hash":
       return inTransaction(opened, () => readHash(opened));
+    case "count":
+      return count(opened, request.isFirst);
     case "copy":
       return copyTo(opened, request.to);
     default:

@@ -19,7 +19,13 @@ import type {
 } from "../../../ports/mesh/views.ts";
 import type { ControllerView } from "../../../ports/mesh/mesh.ts";
 import { listJobs } from "../job-list.ts";
-import { JOBS_PAGE_BYTES_MAX, MESH_CONTROLLERS_MAX, MESH_PAGE_ROWS_MAX } from "../limits.ts";
+import {
+  JOBS_PAGE_BYTES_MAX,
+  MESH_CONTROLLERS_MAX,
+  MESH_PAGE_ROWS_MAX,
+  PAGE_MS_MAX,
+  PAGE_ROWS_PER_LOOK,
+} from "../limits.ts";
 import type { StoredHash, StoredMeshPage } from "./messages.ts";
 import { readMissing } from "./store.ts";
 import { readPosition } from "../store.ts";
@@ -46,32 +52,41 @@ function sourcesOf(database: DatabaseSync): Sources {
   );
 }
 
-/** By (name, line), from the cursor on; of generations that are over nothing is shown. */
-export function readAgents(database: DatabaseSync, { site, cursor, limit }: MeshAgentQuery): MeshAgentPage {
-  const [name, line] = cursorOf(cursor);
+/**
+ * By (name, line), from the cursor on; of generations that are over nothing is shown. Every row is handed out, fitting or not, so that the clock is
+ * looked at: a page that takes too long is cut where it has got to, as one of jobs (job-list.ts).
+ */
+export function readAgents(
+  database: DatabaseSync,
+  { site, cursor, limit }: MeshAgentQuery,
+  pageMsMax: number = PAGE_MS_MAX,
+): MeshAgentPage {
+  const endsAtMs = performance.now() + pageMsMax;
   const count = Math.min(limit, MESH_PAGE_ROWS_MAX);
   const rows = database
     .prepare(
-      `SELECT rows.text, rows.line, lines.mark, lines.arrived_ms
+      `SELECT rows.id, rows.line, rows.text, lines.site, lines.ended, lines.mark, lines.arrived_ms
        FROM merged_rows AS rows CROSS JOIN lines ON lines.line = rows.line
        WHERE rows.kind = 'agent' AND rows.is_gone = 0 AND (rows.id, rows.line) > (?, ?)
-         AND lines.ended IS NULL AND (? IS NULL OR lines.site = ?)
-       ORDER BY rows.id, rows.line LIMIT ?`,
+       ORDER BY rows.id, rows.line`,
     )
-    .iterate(name, line, site ?? null, site ?? null, BigInt(count));
+    .iterate(...cursorOf(cursor));
   const agents: MeshAgent[] = [];
-  let length = 0;
+  let [length, looked] = [0, 0];
+  let next: string | null = null;
   for (const row of rows) {
-    const text = row["text"] as string;
-    const source = { mark: row["mark"] as LineMark | null, arrivedMs: row["arrived_ms"] as number };
-    agents.push(agentOf(parseJson(text) as AgentRow, source));
-    // Kinds and labels are another site's words: each is short, and a page of them is not.
-    length += text.length;
-    if (length >= JOBS_PAGE_BYTES_MAX) break;
+    if (row["ended"] === null && (site === undefined || row["site"] === site)) {
+      const text = row["text"] as string;
+      const source = { mark: row["mark"] as LineMark | null, arrivedMs: row["arrived_ms"] as number };
+      agents.push(agentOf(parseJson(text) as AgentRow, source));
+      // Kinds and labels are another site's words: each is short, and a page of them is not.
+      length += text.length;
+    }
+    const isLate = ++looked % PAGE_ROWS_PER_LOOK === 0 && performance.now() >= endsAtMs;
+    if (agents.length < count && length < JOBS_PAGE_BYTES_MAX && !isLate) continue;
+    next = Buffer.from(`${row["line"] as string}\n${row["id"] as string}`).toString("base64url");
+    break;
   }
-  const isFull = agents.length >= count || length >= JOBS_PAGE_BYTES_MAX;
-  const last = isFull ? agents.at(-1) : undefined;
-  const next = last === undefined ? null : Buffer.from(`${last.line}\n${last.name}`).toString("base64url");
   return { agents, next, through: readPosition(database) };
 }
 

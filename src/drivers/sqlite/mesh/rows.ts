@@ -31,6 +31,7 @@ import {
   MESH_PAYLOAD_LENGTH_MAX,
   MESH_RECEIPTS_DROPPED_MAX,
   MESH_REGISTRATION_MS,
+  MESH_SHOWN_AGAIN_MAX,
 } from "../limits.ts";
 import type { MeshPiece, PostedEvent } from "./messages.ts";
 import { readPosition, STATE_NUMBERS } from "../store.ts";
@@ -101,7 +102,7 @@ export class MeshRows {
     this.#line(line);
     this.#statements.setMark.run(mark, line);
     this.#lines.clear();
-    for (const row of this.#statements.contested.all(line)) this.#show(row["id"] as string);
+    this.#showAgain("contested", line, 0, Number.MAX_SAFE_INTEGER);
   }
 
   /** Where receipts before this one are, and the notes of their pages, as many as one transaction may remove. True: there are more. */
@@ -191,7 +192,7 @@ export class MeshRows {
   }
 
   #store(): RowStore {
-    const { getRow, setRow, end, between } = this.#statements;
+    const { getRow, setRow, end } = this.#statements;
     return {
       get: (kind, line, id) => (getRow.get(kind, id, line)?.["text"] as string | undefined) ?? null,
       set: (row, text, isGone) => {
@@ -209,9 +210,22 @@ export class MeshRows {
         if (through >= before) return;
         open.through = through;
         end.run(BigInt(through), line);
-        for (const row of between.all(line, BigInt(through), BigInt(before))) this.#show(row["id"] as string);
+        this.#showAgain("between", line, through + 1, before);
       },
     };
+  }
+
+  /** Jobs whose last word in this line is there. A few at a time: a site may have more than fit into memory. */
+  #showAgain(which: "between" | "contested", line: string, from: number, through: number): void {
+    const find = this.#statements[which];
+    let [sequence, id] = [from, ""];
+    for (;;) {
+      const found = find.all(line, BigInt(sequence), id, BigInt(through), BigInt(MESH_SHOWN_AGAIN_MAX));
+      for (const row of found) this.#show(row["id"] as string);
+      const last = found.at(-1);
+      if (last === undefined) return;
+      [sequence, id] = [last["sequence"] as number, last["id"] as string];
+    }
   }
 
   #hasRoomFor(line: string): boolean {
@@ -310,9 +324,10 @@ const SQL = {
   setRow: "INSERT OR REPLACE INTO merged_rows (kind, id, line, sequence, is_gone, text) VALUES (?, ?, ?, ?, ?, ?)",
   rowsOf: "SELECT line, is_gone, text FROM merged_rows WHERE kind = ? AND id = ?",
   dropGone: "DELETE FROM merged_rows WHERE kind = ? AND id = ? AND is_gone = 1",
-  between: "SELECT id FROM merged_rows WHERE line = ? AND kind = 'job' AND sequence > ? AND sequence <= ?",
+  between:
+    "SELECT id, sequence FROM merged_rows WHERE line = ? AND kind = 'job' AND (sequence, id) > (?, ?) AND sequence <= ? ORDER BY sequence, id LIMIT ?",
   contested:
-    "SELECT id FROM merged_rows AS own WHERE line = ? AND kind = 'job' AND EXISTS (SELECT 1 FROM merged_rows AS other WHERE other.kind = 'job' AND other.id = own.id AND other.line <> own.line)",
+    "SELECT id, sequence FROM merged_rows AS own WHERE line = ? AND kind = 'job' AND (sequence, id) > (?, ?) AND sequence <= ? AND EXISTS (SELECT 1 FROM merged_rows AS other WHERE other.kind = 'job' AND other.id = own.id AND other.line <> own.line) ORDER BY sequence, id LIMIT ?",
   findJob: "SELECT sequence, searched FROM jobs WHERE id = ?",
   putJob:
     "INSERT OR REPLACE INTO jobs (sequence, id, state, kind, queue, agent, site, searched, json) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",

@@ -31,6 +31,7 @@ import type {
   MeshWriterAnswers,
   MeshWriterRequest,
   PostedEvent,
+  StoredCount,
   StoredHash,
 } from "./messages.ts";
 import { type Load, PutQueue } from "../put-queue.ts";
@@ -147,7 +148,8 @@ class SqliteMesh implements MeshViews {
     // Where that is refused now, the next replay does it.
     await this.#forget(firstReceipt).catch(onlyRefused);
     await this.#puts.idle();
-    const { hash, rows, through, marks } = await this.#hash();
+    const live = await this.#count();
+    const { rows, through, marks } = live;
     const path = this.#pathAside();
     const aside = new SqliteMesh({ ...this.#options, path, onReset: undefined });
     try {
@@ -155,13 +157,14 @@ class SqliteMesh implements MeshViews {
       await aside.open();
       const events = await aside.#fill(arrivals, through);
       for (const [line, mark] of marks) await aside.mark(line, mark);
-      const rebuilt = await aside.#hash();
-      const equal = rebuilt.hash === hash && rebuilt.rows === rows && rebuilt.through === through;
+      const rebuilt = await aside.#count();
+      const [hash, rebuiltHash] = compared(live, rebuilt);
+      const equal = rebuiltHash === hash && rebuilt.rows === rows && rebuilt.through === through;
       // What was taken over from the saved state goes there too: otherwise it would go on from one saved state to the next, for ever.
       if (equal && saves) await aside.#forget(firstReceipt);
       await aside.close();
       if (equal && saves) await this.#keep(path, through);
-      return { equal, events, hash, rebuiltHash: rebuilt.hash, rows, rebuiltRows: rebuilt.rows };
+      return { equal, events, hash, rebuiltHash, rows, rebuiltRows: rebuilt.rows };
     } finally {
       await aside.close();
       removeStore(path);
@@ -261,6 +264,20 @@ class SqliteMesh implements MeshViews {
   #hash(): Promise<StoredHash> {
     return this.#threads.read({ kind: "hash" });
   }
+
+  /** One at a time. */
+  async #count(): Promise<StoredCount> {
+    for (let isFirst = true; ; isFirst = false) {
+      const counted = await this.#threads.read({ kind: "count", isFirst });
+      if (counted !== null) return counted;
+    }
+  }
+}
+
+/** Of all hashes the first pair that differs: of the sums, of the rows themselves, of what is shown of them. */
+function compared(live: StoredCount, rebuilt: StoredCount): readonly [string, string] {
+  const pairs = (["hash", "counted", "shown"] as const).map((name) => [live[name], rebuilt[name]] as const);
+  return pairs.find(([one, other]) => one !== other) ?? pairs[0]!;
 }
 
 function onlyRefused(error: unknown): void {
