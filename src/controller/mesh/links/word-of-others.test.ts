@@ -100,6 +100,15 @@ describe("a registration in another site's line", () => {
     expect(registry.standingOf("c", line, "approved").kind, "an operator has the last word").toBe("unapproved");
   });
 
+  it("of a site that an operator has approved beforehand makes it no peer that this site is compared with", async () => {
+    const { hub, take, registry, approve } = stage();
+    approve("c", ringHashOf(ringOf("c", ["n1"], digest), digest));
+    vouch(hub, "c");
+    await take();
+    expect([registry.status(registry.site("c")!), registry.peers()]).toEqual(["approved", []]);
+    expect(registry.site("c")!.metadata).toEqual({ vouchedBy: hub.line });
+  });
+
   it.each([
     ["of this site itself", "home", {}],
     ["whose line is not that of its ring", "c", { line: `c.${"0".repeat(32)}` }],

@@ -175,8 +175,9 @@ export class WordOfOthers {
     if (version !== null && !isText(version, VOUCHED_NAME_LENGTH_MAX)) return null;
     if (!Array.isArray(urls) || urls.length > OWN_URLS_MAX) return null;
     if (!urls.every((one) => isText(one, VOUCHED_URL_LENGTH_MAX))) return null;
-    // A site that has registered here itself is one that this site is compared with: it stays that.
-    const metadata = known?.metadata ?? { vouchedBy: line };
+    // A site that has registered here itself is one that this site is compared with: it stays that. One that an operator has approved before it
+    // registered is not one yet.
+    const metadata = known === undefined || known.registeredAtMs === 0 ? { vouchedBy: line } : known.metadata;
     const word = { url, name, urls, version, line: named, ring, ...unknownOf(earlier, known), metadata };
     return { eventType: "controller:registered", entityId: id, payload: word as unknown as EventPayload };
   }
