@@ -262,7 +262,7 @@ describe("what becomes of a site", () => {
     stage.approve("b");
     expect(decideExpire(stage.registry, ["b", "nobody"])).toEqual(["b"]);
     stage.apply("controller:expired", "b", {});
-    expect([stage.status("b"), decideExpire(stage.registry, ["b"])]).toEqual(["approved", []]);
+    expect([stage.status("b"), decideExpire(stage.registry, ["b"])]).toEqual(["expired", []]);
     expect(stage.registry.standingOf("b", first.line, "approved")).toMatchObject({ kind: "wanted" });
     expect(stage.register(asked("b", { shown: first }))).toBe("write");
     expect(stage.status("b")).toBe("approved");
