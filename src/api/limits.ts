@@ -43,6 +43,8 @@ export const CERTIFICATE_CHECK_MS_MAX = 24 * 3_600_000;
 export const RATED_CALLERS_MAX = 10_000;
 export const ADDRESS_LENGTH_MAX = 64;
 export const ORIGIN_SHOWN_MAX = 128;
+/** Of what is wrong with a page of another site, and of the name of its line. */
+export const PAGE_WORDS_SHOWN_MAX = 200;
 /**
  * Requests of a site that was asked to wait and does not are held unread, so long and so many of one site. Each that ends costs a new connection, and
  * each that is held its connection and what has arrived of its body (64 KiB). More of them are refused at once.

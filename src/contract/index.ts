@@ -6,6 +6,7 @@ export { authorityOf, certificateCaller, type CertificatePeer, type ClientCertif
 export { ClientConfigFile, parseClientConfig } from "./config/client.ts";
 export { errorBody, type ErrorBody, type LeaderFields, notLeaderBody, statusOf } from "./error-body.ts";
 export { type EventPoint, eventPointText, readEventPoint } from "./event-point.ts";
+export { printable } from "./found.ts";
 export { isLoopback, type ListenAddress, parseAddress, showAddress } from "./config/listen-address.ts";
 export { JobBody } from "./jobs/requests.ts";
 export {

@@ -4,7 +4,7 @@ import { Type } from "typebox";
 import { describe, expect, it } from "vitest";
 import { foundText } from "./found.ts";
 import { oneOf, strict } from "./schema-kit.ts";
-import { listMistakes, shape } from "./shape.ts";
+import { describeMistakes, either, listMistakes, shape } from "./shape.ts";
 
 const SCHEMA = strict({
   name: Type.String({ minLength: 1 }),
@@ -75,3 +75,28 @@ it.each<[unknown, string]>([
   [undefined, "nothing"],
   [Symbol("a date"), "a date"],
 ])("found: %o", (value, text) => expect(foundText(value, true)).toBe(text));
+
+describe("one of two objects", () => {
+  const one = strict({ id: Type.String(), sequence: Type.Number(), at: Type.Number() });
+  const many = strict({ controller: Type.String(), heads: Type.Optional(Type.Number()) });
+  const both = either(one, many, "controller", "one event");
+  const said = (value: unknown): string => {
+    const checked = both.check(value);
+    return checked.ok ? "" : describeMistakes(checked.mistakes, "the body");
+  };
+
+  it("that is empty, or has fields of both, is told once which two there are", () => {
+    expect(said({})).toBe("the body is empty: send either one event or `controller`.");
+    expect(said({ id: "a", sequence: 1, at: 1, controller: "x" })).toBe(
+      "id can't be sent together with controller: send either one event or `controller`.",
+    );
+  });
+
+  it("that has fields of one of them alone has the mistakes of that one", () => {
+    expect(said({ heads: 1 })).toBe("controller is missing.");
+    expect(said({ id: "a" })).toBe("sequence is missing; at is missing.");
+    expect(said({ constructor: 1 })).toMatch(/^constructor is not known; id is missing/);
+    expect(said({ id: "a", sequence: 1, at: 1 })).toBe("");
+    expect(said({ controller: "a" })).toBe("");
+  });
+});

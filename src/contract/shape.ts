@@ -58,13 +58,27 @@ export function either<One extends TObject, Many extends TObject>(
   return {
     schema: Type.Union([one, many]),
     check: (value) => {
-      if (typeof value !== "object" || value === null || !Object.hasOwn(value, field)) return shapes.one.check(value);
-      const both = Object.keys(value).filter((name) => name in one.properties && !(name in many.properties));
-      if (both.length === 0) return shapes.many.check(value);
-      const message = `stands beside ${field}: send either ${oneName} or \`${field}\``;
-      return { ok: false, mistakes: both.slice(0, MISTAKES_MAX).map((name) => ({ field: name, message })) };
+      if (typeof value !== "object" || value === null || Array.isArray(value)) return shapes.one.check(value);
+      const names = Object.keys(value);
+      const ofOne = names.find((name) => isIn(one, name) && !isIn(many, name));
+      const ofMany = names.find((name) => isIn(many, name) && !isIn(one, name));
+      const choice = `send either ${oneName} or \`${field}\``;
+      if (ofOne === undefined && ofMany !== undefined) return shapes.many.check(value);
+      if (!names.includes(field)) {
+        const found = shapes.one.check(value);
+        // A list of all fields of the first would hide that there is a second.
+        const isVague = names.length === 0 && !found.ok && found.mistakes.length > 1;
+        return isVague ? { ok: false, mistakes: [{ field: "", message: `is empty: ${choice}` }] } : found;
+      }
+      // Once: it is one mistake, however many fields the other form has.
+      const message = `can't be sent together with ${field}: ${choice}`;
+      return { ok: false, mistakes: [{ field: ofOne!, message }] };
     },
   };
+}
+
+function isIn({ properties }: TObject, name: string): boolean {
+  return Object.hasOwn(properties, name);
 }
 
 /** `a must be …; b is missing.` */

@@ -43,6 +43,24 @@ describe("tenure config check", () => {
     expect(stdout).not.toContain(KEY.sha256);
   });
 
+  it("says how the site takes part in a mesh, and warns where its parents are shown nothing to know it by", async () => {
+    const mesh = { mode: "distributed", controller_id: "paris", parent_urls: ["http://127.0.0.1:7501"] };
+    const path = file({ ...VALID, mesh });
+    expect(await tenureJson("config", "check", path)).toMatchObject({
+      mesh: { mode: "distributed", controller_id: "paris", parent_urls: ["http://127.0.0.1:7501"] },
+      warnings: [expect.stringContaining("mesh.parent_urls without mesh.api_key_file and mesh.cert_file")],
+    });
+    expect((await tenure("config", "check", path)).stdout).toMatch(
+      /^mesh +distributed, as paris; parents: http:\/\/127\.0\.0\.1:7501$/m,
+    );
+    const key = join(directory, "paris.key");
+    const withKey = file({ ...VALID, mesh: { ...mesh, api_key_file: key } });
+    expect((await tenure("config", "check", withKey)).stderr).toMatch(/mesh\.api_key_file: can't read .*paris\.key/);
+    writeFileSync(key, "secret");
+    expect(await tenureJson("config", "check", withKey)).toMatchObject({ code: 0, warnings: [] });
+    expect((await tenure("config", "check", file(VALID))).stdout).toMatch(/^mesh +standalone$/m);
+  });
+
   it("warns of what works and is hardly meant", async () => {
     const { warnings } = await tenureJson<{ warnings: string[] }>(
       "config",

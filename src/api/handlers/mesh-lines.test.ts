@@ -19,3 +19,18 @@ test("a line whose head nobody can sign hides no other line's", async () => {
   const answer = await meshHeads({ inTurn } as unknown as Parameters<typeof meshHeads>[0]);
   expect(answer).toEqual({ body: { heads: ["the head of new.2"] } });
 });
+
+test("a proof from a size to a smaller one is a mistake of whoever asks", async () => {
+  const asked: unknown[] = [];
+  const consistency = async (...all: unknown[]) => {
+    asked.push(all);
+    return { fromRoot: "a", root: "b", path: [] };
+  };
+  const { meshConsistency } = meshLinesHandlers({ consistency } as unknown as MeshLines, undefined);
+  const ask = async (from: number, to: number) =>
+    meshConsistency({ query: { line: "a.0", from, to } } as unknown as Parameters<typeof meshConsistency>[0]);
+  await expect(ask(5, 2)).rejects.toMatchObject({ code: "BAD_REQUEST", message: "from is above to." });
+  expect(asked).toEqual([]);
+  await ask(2, 2);
+  expect(asked).toEqual([["a.0", 2, 2]]);
+});

@@ -38,6 +38,7 @@ export function meshLinesHandlers(lines: MeshLines | undefined, links: MeshLinks
         return { body: JSON.stringify({ page }), contentType: JSON_TYPE };
       }),
     meshConsistency: async ({ query }) => {
+      if (query.from > query.to) throw new TenureError("BAD_REQUEST", "from is above to.");
       const { fromRoot, root, path } = await lines.consistency(query.line, query.from, query.to);
       return { body: { fromRoot, root, path } };
     },

@@ -1,10 +1,11 @@
 // Links between sites: the stream that another site is sent, and what it delivers. One bad page spoils no other; a request with a single page is
 // refused as a whole where that page is.
 
-import type { LINKS_ROUTES } from "../../contract/index.ts";
+import { type LINKS_ROUTES, printable } from "../../contract/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { MeshLinks, OpenAnswer, ReceivedDelivery, ServedStream } from "../../ports/mesh/links.ts";
 import type { PageOutcome } from "../../ports/mesh/sites.ts";
+import { PAGE_WORDS_SHOWN_MAX } from "../limits.ts";
 import { Refusal } from "../refusal.ts";
 import type { Outlet } from "../streams/stream.ts";
 import type { Caller } from "../traffic/callers.ts";
@@ -71,10 +72,22 @@ async function broadcast(links: MeshLinks, { body, caller }: Call<"broadcast">):
   const delivery: ReceivedDelivery = body;
   const answer = await links.deliver(delivery);
   if (answer.kind === "limited") throw limited(body.controller, answer.retryAfterMs);
-  const [only, ...others] = answer.body.pages;
+  const pages = answer.body.pages.map(shown);
+  const [only, ...others] = pages;
   const hasMore = [body.heads, body.graft, body.prune].some((part) => part !== undefined);
   if (only !== undefined && others.length === 0 && !hasMore) refuse(only);
-  return { body: answer.body };
+  return { body: { ...answer.body, pages } };
+}
+
+/** Names and problems may have words of the page in them: whoever reads the answer may print them on a terminal. */
+function shown(outcome: PageOutcome): PageOutcome {
+  const line = plain(outcome.line);
+  if (!("error" in outcome) || outcome.problem === undefined) return { ...outcome, line };
+  return { ...outcome, line, problem: plain(outcome.problem) };
+}
+
+function plain(text: string): string {
+  return printable(text.slice(0, PAGE_WORDS_SHOWN_MAX));
 }
 
 /** Throws PERMISSION_DENIED. */
@@ -88,10 +101,13 @@ export function refuseEvicted(links: MeshLinks | undefined, caller: Caller): voi
 /** Of a request that has one page and nothing else. */
 function refuse(outcome: PageOutcome): void {
   if (!("error" in outcome)) return;
-  const { line, sequence, have } = outcome;
+  const { line, sequence, have, problem = "it is not what its site has signed" } = outcome;
   switch (outcome.error) {
-    case "EVENT_INVALID":
-      throw new Refusal("EVENT_INVALID", `The page of ${line} is not what its site has signed.`, { line, sequence });
+    case "EVENT_INVALID": {
+      const page = line === "" ? "The page" : `The page of ${line}`;
+      const place = sequence === undefined ? "" : `event ${sequence}: `;
+      throw new Refusal("EVENT_INVALID", `${page} is refused: ${place}${problem}.`, { line, sequence });
+    }
     case "CHAIN_GAP":
       throw new Refusal("CHAIN_GAP", `${have} events of ${line} are known here: send what follows them.`, {
         line,

@@ -1,6 +1,7 @@
 // The registry of sites: a site registers and is heard under its own id; operators approve and evict.
 
 import type { REGISTRY_ROUTES } from "../../contract/index.ts";
+import { TenureError } from "../../core/kit/errors.ts";
 import type { Controllers, ControllerView } from "../../ports/mesh/controllers.ts";
 import type { Request } from "../../ports/jobs.ts";
 import type { Handlers, Service } from "./handler.ts";
@@ -34,9 +35,26 @@ export function registryHandlers(
     },
     evictSite: async ({ caller, params: { id }, body: { leader_epoch: leaderEpoch } }) => {
       const request = requestOf(caller.name, leaderEpoch);
-      return { body: site(await fenced(service, leaderEpoch, () => controllers.evict(request, id))) };
+      const evict = async (): Promise<ControllerView> => {
+        try {
+          return await controllers.evict(request, id);
+        } catch (error) {
+          if (TenureError.is(error) && error.code === "NOT_FOUND" && isOwn(controllers, id)) throw leaves(id);
+          throw error;
+        }
+      };
+      return { body: site(await fenced(service, leaderEpoch, evict)) };
     },
   };
+}
+
+function isOwn(controllers: Controllers, id: string): boolean {
+  return controllers.list(false).some((one) => one.id === id && one.status === "own");
+}
+
+function leaves(id: string): TenureError {
+  const text = `${id} is this site itself, which is not in its own registry. A site leaves its mesh with tenure mesh leave.`;
+  return new TenureError("NOT_FOUND", text);
 }
 
 /** Both do nothing the second time: they take no Idempotency-Key. */

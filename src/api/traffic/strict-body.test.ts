@@ -60,9 +60,9 @@ const seeded = (seed: number): (() => number) => {
 
 describe("a body is refused, and the answer says where,", () => {
   it.each([
-    ['{"a":1,"a":2}', "a key that came before, at byte 7"],
-    [String.raw`{"kind":"a","\u006bind":"b"}`, "a key that came before, at byte 12"],
-    ['{"jobs":[{"kind":"a"},{"kind":"a","payload":{"x":{"y":1,"y":1}}}]}', "a key that came before, at byte 56"],
+    ['{"a":1,"a":2}', "a key that occurs twice, at byte 7"],
+    [String.raw`{"kind":"a","\u006bind":"b"}`, "a key that occurs twice, at byte 12"],
+    ['{"jobs":[{"kind":"a"},{"kind":"a","payload":{"x":{"y":1,"y":1}}}]}', "a key that occurs twice, at byte 56"],
     ["\ufeff{}", "a value was expected, at byte 0"],
     [joined('{"a":"', [0xff], '"}'), "bytes that are not UTF-8, at byte 6"],
     [joined('{"a":"', [0xc0, 0xaf], '"}'), "bytes that are not UTF-8, at byte 6"],
@@ -110,7 +110,7 @@ describe("of any JSON", () => {
         const again = Object.entries({ [first]: second }).map(([key, one]) => spelt({ [key]: one }, random).trim());
         const inside = `${spelt(members, random).slice(0, -1)},${(again[0] as string).slice(1)}`;
         const body = `${'{"d":['.repeat(depth / 2)}${inside}${"]}".repeat(depth / 2)}`;
-        expect(problemOf(body)).toMatch(/a key that came before, at byte \d+|nesting deeper/);
+        expect(problemOf(body)).toMatch(/a key that occurs twice, at byte \d+|nesting deeper/);
       }),
       { numRuns: 500 },
     );

@@ -68,7 +68,7 @@ function check(file: string, found: ServerConfig, output: Output): number {
 }
 
 /** What would keep the server from starting. */
-function fileProblems({ nodeId, dataDir, peer, api, agent }: ServerConfig, nowMs: number): string[] {
+function fileProblems({ nodeId, dataDir, peer, api, agent, mesh }: ServerConfig, nowMs: number): string[] {
   const clientCaFile = api.tls?.clientCaFile ?? null;
   return [
     ...directoryProblems(dataDir),
@@ -77,6 +77,7 @@ function fileProblems({ nodeId, dataDir, peer, api, agent }: ServerConfig, nowMs
     ...(clientCaFile === null ? [] : certificateProblems("api.tls.client_ca_file", clientCaFile, nowMs)),
     ...(agent.caFile === null ? [] : certificateProblems("agent.ca_file", agent.caFile, nowMs)),
     ...(agent.keyFile === null ? [] : keyFileProblems("agent.key_file", agent.keyFile)),
+    ...(mesh.apiKeyFile === null ? [] : keyFileProblems("mesh.api_key_file", mesh.apiKeyFile)),
   ];
 }
 
@@ -174,6 +175,7 @@ export function configWarnings(found: ServerConfig, nowMs: number): string[] {
       ? ["nobody may steer: there is no key with the role operator, and no api.tls.client_ca_file"]
       : []),
     ...workerWarnings(found, members.size),
+    ...meshWarnings(found),
     ...new Set(files.flatMap((file) => expiryWarnings(file, nowMs))),
     ...nameWarnings(found),
   ];
@@ -198,6 +200,14 @@ function workerWarnings({ agent, api, keys, backend }: ServerConfig, nodes: numb
   ];
 }
 
+/** A parent lets nobody in without a key, but for one on loopback that has no keys at all. */
+function meshWarnings({ mesh }: ServerConfig): string[] {
+  if (mesh.parentUrls.length === 0 || mesh.apiKeyFile !== null || mesh.certificate !== null) return [];
+  return [
+    "mesh.parent_urls without mesh.api_key_file and mesh.cert_file: a parent that asks for a key or a certificate refuses this site",
+  ];
+}
+
 function expiryWarnings(file: string, nowMs: number): string[] {
   const leftMs = (certificateOf(file)?.validToDate.getTime() ?? Number.POSITIVE_INFINITY) - nowMs;
   return leftMs > 0 && leftMs < CERTIFICATE_SOON_MS
@@ -213,7 +223,7 @@ function nameWarnings(found: ServerConfig): string[] {
 
 function configObject(
   file: string,
-  { nodeId, dataDir, backend, peer, api, peers, keys }: ServerConfig,
+  { nodeId, dataDir, backend, peer, api, peers, keys, mesh }: ServerConfig,
   warnings: readonly string[],
 ) {
   return {
@@ -225,13 +235,14 @@ function configObject(
     api: { listen: addressText(api.listen), advertise: api.advertise, tls: api.tls !== null },
     peers: Object.keys(peers),
     keys: keys.map(({ name, role }) => ({ name, role })),
+    mesh: { mode: mesh.mode, controller_id: mesh.controllerId, parent_urls: mesh.parentUrls },
     warnings,
   };
 }
 
 function configText(
   file: string,
-  { nodeId, dataDir, backend, peer, api, peers, keys }: ServerConfig,
+  { nodeId, dataDir, backend, peer, api, peers, keys, mesh }: ServerConfig,
   warnings: readonly string[],
 ): string {
   const rows = [
@@ -244,9 +255,15 @@ function configText(
     ["API at", placeText(api)],
     ...(backend === null ? [["others", Object.keys(peers).join(", ") || "none"]] : []),
     ["keys", keys.map(({ name, role }) => `${name} (${role})`).join(", ") || "none"],
+    ["mesh", meshText(mesh)],
     ...warnings.map((warning) => [paintState("warning", stdoutPaint()), warning]),
   ];
   return columns(rows);
+}
+
+function meshText({ mode, controllerId, parentUrls }: ServerConfig["mesh"]): string {
+  if (mode === "standalone") return mode;
+  return `${mode}, as ${controllerId ?? "the cluster's id"}; parents: ${parentUrls.join(", ") || "none"}`;
 }
 
 function placeText({ listen, advertise, tls }: ServerConfig["peer"] | ServerConfig["api"]): string {

@@ -41,7 +41,7 @@ ${CONNECTION_HELP}
 It needs the role viewer; approve, evict, resume, leave, join and verify the role operator.
 
 exit codes: 0 done; audit: everything is proven; verify: equal; 1 audit: something is not what was signed, and it is named; verify: something differs, is damaged or can't be compared; 64 wrong use; 69 no server
-answers, or the site does not keep its first events any more; 75 try again later; 77 the key may not do this; 78 the site is standalone, a certificate that is not trusted (--ca) or can't be used, or the key file must not be used (docs/errors.md);
+answers, the site can't sign now or does not keep its first events any more, or a site is not known; 75 try again later; 77 the key may not do this; 78 the site is standalone, a certificate that is not trusted (--ca) or can't be used, or the key file must not be used (docs/errors.md);
 130 and 143 ended by SIGINT or SIGTERM
 `,
 );

@@ -24,7 +24,12 @@ const event = (arrival: number) => ({
 });
 
 /** A node to which events arrive; `grow`: what each pause of a follower brings. */
-function stage(arrivals: number, dropped = 0, grow: readonly number[] = []) {
+function stage(
+  arrivals: number,
+  dropped = 0,
+  grow: readonly number[] = [],
+  changed: (one: ReturnType<typeof event>) => object = (one) => one,
+) {
   const world = { arrivals, asked: [] as string[], out: "", warned: [] as string[], pauses: 0 };
   const over = new AbortController();
   const read = async ({ path }: { path: string }) => {
@@ -36,7 +41,7 @@ function stage(arrivals: number, dropped = 0, grow: readonly number[] = []) {
     const rest = after === null ? all.slice(-limit) : all.filter((one) => one > Number(after)).slice(0, limit);
     const isFull = after !== null && rest.length === limit;
     const next = isFull ? rest.at(-1)! : null;
-    const body = { events: rest.map(event), next, dropped_through: dropped, through: world.arrivals };
+    const body = { events: rest.map(event).map(changed), next, dropped_through: dropped, through: world.arrivals };
     return { json: () => Promise.resolve(body) };
   };
   const show = (step: Partial<LogStep>, isJson = false) =>
@@ -65,13 +70,23 @@ it("shows the newest, one line each, or so many of them as were asked for", asyn
   const { world, show, shown } = stage(MESH_LOG_PAGE + 30);
   await show({});
   expect(shown()).toEqual(to(MESH_LOG_PAGE + 30, 31));
-  expect(world.out.split("\n")[0]).toBe("      31  1970-01-01T00:00:00.000Z  paris/62  build:submitted  job-31");
+  expect(world.out.split("\n")[0]).toBe(
+    "      31  1970-01-01T00:00:00.000Z  paris/62              build:submitted         job-31",
+  );
   const few = stage(50);
   await few.show({ limit: 3 });
   expect(few.shown()).toEqual([48, 49, 50]);
   const many = stage(500);
   await many.show({ limit: 150 });
   expect(many.shown()).toEqual(to(500, 351));
+});
+
+it("has no time of an event whose text did not leave its site, and puts the rest where it is on other lines", async () => {
+  const { world, show } = stage(3, 0, [], (one) => (one.arrival === 2 ? { ...one, event_type: "withheld" } : one));
+  await show({});
+  const [first, withheld] = world.out.split("\n");
+  expect(withheld).toBe(`       2  ${"-".padEnd(24)}  paris/4               withheld                job-2`);
+  expect(withheld!.indexOf("job")).toBe(first!.indexOf("job"));
 });
 
 it("shows all that follows an arrival, page after page, and ends there", async () => {

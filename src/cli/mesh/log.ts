@@ -4,6 +4,10 @@ import type { Caller } from "../../client/caller.ts";
 import { isoTime, printable } from "../kit/output.ts";
 import { MESH_CALL_MS, MESH_LOG_NEWEST_MAX, MESH_LOG_PAGE, MESH_LOG_POLL_MS } from "../limits.ts";
 
+const WITHHELD = "withheld";
+/** Of all columns but the last. Lines are written as they come, so no longer one is known before; most names are shorter. */
+const WIDTHS = [8, 24, 20, 22] as const;
+
 export interface LogStep {
   readonly verb: "log";
   readonly site: string | null;
@@ -75,6 +79,9 @@ function pathOf({ site, type, entity }: LogStep, after: number | null, limit: nu
 function lineOf(event: ArrivedEvent, isJson: boolean): string {
   if (isJson) return `${JSON.stringify(event)}\n`;
   const { arrival, site, line_sequence, timestamp, event_type, entity_id } = event;
-  const words = [`${arrival}`.padStart(8), isoTime(timestamp), `${site}/${line_sequence}`, event_type, entity_id];
-  return `${words.map(printable).join("  ")}\n`;
+  // Of an event whose text did not leave its site the hash alone is known, and no time.
+  const time = event_type === WITHHELD ? "-" : isoTime(timestamp);
+  const words = [`${arrival}`.padStart(8), time, `${site}/${line_sequence}`, event_type].map(printable);
+  const columns = words.map((word, at) => word.padEnd(WIDTHS[at]!));
+  return `${[...columns, printable(entity_id)].join("  ")}\n`;
 }

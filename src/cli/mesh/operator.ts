@@ -1,7 +1,7 @@
 // What an operator does with a site's place in the mesh: whom it believes, whether it gives out its own line, and the evidence of forks.
 
 import type { Caller } from "../../client/caller.ts";
-import { assertNever } from "../../contract/errors.ts";
+import { assertNever, TenureError } from "../../contract/errors.ts";
 import { toSnake } from "../../contract/index.ts";
 import type { DepartureView } from "../../ports/mesh/links.ts";
 import type { ForkView, GateView } from "../../ports/mesh/lines.ts";
@@ -22,6 +22,11 @@ interface SiteShown {
   readonly name: string;
   readonly url: string;
   readonly status: string;
+}
+
+interface Known {
+  readonly own: { readonly controller: string } | null;
+  readonly sites: readonly { readonly id: string }[];
 }
 
 export async function operate(
@@ -60,11 +65,19 @@ export async function operate(
     case "evidence": {
       const path = `/v1/mesh/evidence${step.site === null ? "" : `?site=${step.site}`}`;
       const { forks } = await caller.readJson<{ forks: readonly ForkView[] }>(path, options);
+      // A name that nobody has must not read as a site that is in order.
+      if (forks.length === 0 && step.site !== null) await checkKnown(caller, step.site, options);
       return printed(isJson ? json({ forks }) : forksText(forks));
     }
     default:
       return assertNever(step, "mesh");
   }
+}
+
+async function checkKnown(caller: Caller, site: string, options: { signal: AbortSignal; timeoutMs: number }) {
+  const { own, sites } = await caller.readJson<Known>("/v1/mesh/sites", options);
+  if (own?.controller === site || sites.some(({ id }) => id === site)) return;
+  throw new TenureError("NOT_FOUND", `No site ${site} is known here.`);
 }
 
 export function gateObject({ state, sinceMs, missing, why }: GateView) {

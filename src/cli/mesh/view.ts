@@ -33,7 +33,7 @@ export function statusText({ nodeKey, status, why, gate, leftAt, own, sites, lin
   }
   rows.push(
     ...sites.map((site) => [`of ${site.id}`, siteText(site)]),
-    ...links.filter(({ url, connected }) => url !== null || connected).map((link) => ["link", linkText(link)]),
+    ...links.filter(isShown).map((link) => ["link", [linkText(link), ...refusedText(link)].join(", ")]),
   );
   return columns(rows.map((row) => row.map(printable)));
 }
@@ -70,6 +70,16 @@ function siteText({ status, size, missingEvents, missingMs, heardMsAgo, lastEven
   return `${status}, ${size} events here${last}, ${missing}, ${heard}`;
 }
 
+/** A site that dials and has no link now is of interest only for what was refused from it. */
+function isShown({ url, connected, blamed }: LinkView): boolean {
+  return url !== null || connected || Object.keys(blamed).length > 0;
+}
+
+function refusedText({ blamed }: LinkView): string[] {
+  const counts = Object.entries(blamed).map(([reason, count]) => `${count} ${reason}`);
+  return counts.length === 0 ? [] : [`refused: ${counts.join(", ")}`];
+}
+
 function linkText({
   controller,
   url,
@@ -83,6 +93,7 @@ function linkText({
   roundTripMs,
   problem,
 }: LinkView): string {
+  if (url === null && !connected) return `${controller ?? "?"}: no link now`;
   const who = `${url === null ? "from" : "to"} ${controller ?? "?"}${url === null ? "" : ` (${url})`}`;
   if (!connected)
     return `${who}: down${downMs === null ? "" : ` for ${duration(downMs)}`}${problem === null ? "" : `: ${problem}`}`;
@@ -98,9 +109,11 @@ function linkText({
 }
 
 export function provenText({ controller, lines, ringHash, isPinned }: Proven, ms: number): string {
-  const each = lines.map(({ line, generation, first, through, withheld, ringChanges }) => {
+  const each = lines.map(({ line, generation, first, through, withheld, ringChanges }, at) => {
     const events = through < first ? "no events" : `events ${first} to ${through}`;
-    return `  ${line} (generation ${generation}): ${events}, ${withheld} of them withheld, ${changes(ringChanges)}\n`;
+    const next = lines[at + 1];
+    const end = next === undefined ? "" : `; it ends there, because the site began generation ${next.generation}`;
+    return `  ${line} (generation ${generation}): ${events}, ${withheld} of them withheld, ${changes(ringChanges)}${end}\n`;
   });
   const whose = isPinned
     ? `The ring is the one that was given (now ${ringHash}).\n`

@@ -47,6 +47,7 @@ const Outcome = Type.Object({
   error: Type.Optional(Type.String()),
   sequence: Type.Optional(integer(0)),
   have: Type.Optional(integer(0)),
+  problem: Type.Optional(Type.String()),
 });
 
 export const DeliveredAnswer = Type.Union([

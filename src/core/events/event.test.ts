@@ -128,7 +128,7 @@ describe("trap 57: a reader of events refuses", () => {
     const text = new TextDecoder().decode(encodeEvent(stored));
     const encode = (edited: string): Uint8Array => new TextEncoder().encode(edited);
     expect(problemOf(encode(text.replace('"sequence":2', '"sequence":2,"sequence":2')))).toContain(
-      "a key that came before",
+      "a key that occurs twice",
     );
     expect(problemOf(encode(text.replace('"sequence":2', '"sequence":9007199254740993')))).toContain("beyond 2^53-1");
     expect(problemOf(encode(`${text} x`))).toContain("something follows");

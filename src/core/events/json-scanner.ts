@@ -277,7 +277,7 @@ export class JsonScanner {
     if (names === null && !this.escaped && keys.length - base < 2 * KEYS_COMPARED_MAX) {
       for (let i = base; i < keys.length; i += 2) {
         if (areEqual(this.bytes, keys[i] as number, keys[i + 1] as number, this.bytes, start, end))
-          this.fail("a key that came before", from);
+          this.fail("a key that occurs twice", from);
       }
       keys.push(start, end);
       return null;
@@ -287,7 +287,7 @@ export class JsonScanner {
       for (let i = base; i < keys.length; i += 2) known.add(this.textBetween(keys[i] as number, keys[i + 1] as number));
     }
     const name = this.textBetween(start, end);
-    if (known.has(name)) this.fail("a key that came before", from);
+    if (known.has(name)) this.fail("a key that occurs twice", from);
     return known.add(name);
   }
 

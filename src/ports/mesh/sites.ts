@@ -49,10 +49,16 @@ export interface Delivery {
 /** One for each page, in their order. */
 export type PageOutcome =
   | { readonly line: LineId; readonly accepted: number; readonly duplicates: number }
-  | { readonly line: LineId; readonly error: PageError; readonly sequence?: number; readonly have?: number };
+  | {
+      readonly line: LineId;
+      readonly error: PageError;
+      readonly sequence?: number;
+      readonly have?: number;
+      readonly problem?: string;
+    };
 
 /**
- * `EVENT_INVALID`: bytes, hashes, root or signature are wrong. `CHAIN_GAP`: it begins after what is known here (`have`). `LINE_UNKNOWN`: nobody
+ * `EVENT_INVALID`: shape, size, bytes, hashes, root or signature are wrong (`problem`, and `sequence` where it is one event). `CHAIN_GAP`: it begins after what is known here (`have`). `LINE_UNKNOWN`: nobody
  * has registered or vouched for the line. `NOT_LEADER`: this node stopped leading. `not_wanted`: the line is frozen or evicted.
  * `suspected`: signed, and it does not extend what is known here. `RATE_LIMITED`, `BACKEND_UNAVAILABLE`: not now.
  */

@@ -401,7 +401,7 @@ it("is dialled again, for ever, also at the addresses that the parent names; fiv
   const asked = calls.filter((call) => call.startsWith("identify"));
   expect(asked.length).toBeGreaterThan(720);
   expect(new Set(asked)).toEqual(new Set(["identify http://leader:1", `identify ${URL}`]));
-  expect(noted.at(-1)).toBe("no 409");
+  expect(noted.at(-1)).toBe("X: no 409");
 });
 
 it("the bound between two attempts doubles when every address was tried, and not with each of them", async () => {

@@ -47,6 +47,9 @@ import {
 import type { OwnHeads } from "./own-heads.ts";
 import { PeerQuota } from "./quota.ts";
 
+/** As every code of docs/errors.md is spelt; whatever else another server calls its error is not shown. */
+const ERROR_CODE = /^[A-Z][A-Z_]{0,39}$/;
+
 export interface DialOptions {
   /** As configured. */
   readonly url: string;
@@ -223,7 +226,9 @@ class DialledLink implements LinkEnd {
     this.#urls = answer.urls;
     // Others name a time too (no leader): there the next address may be the right one.
     if (answer.status === 429 || answer.status === 503) this.#retryAfterMs = answer.retryAfterMs;
-    this.#ends(answer.message === "" ? `HTTP ${answer.status}` : answer.message);
+    // The runbook goes by the code.
+    const code = ERROR_CODE.test(answer.code) ? answer.code : `HTTP ${answer.status}`;
+    this.#ends(answer.message === "" ? code : `${code}: ${answer.message}`);
   }
 
   /** Of the stream: the next message is read when this has resolved. */

@@ -80,9 +80,16 @@ describe("a page", () => {
     const { queue, site, received, blame, suspicions, world } = stage();
     const unsigned = { ...site.page(0, 5), checkpoint: site.page(0, 4).checkpoint };
     expect(await queue.take("b", site.page(5, 9))).toEqual({ line: site.line, error: "CHAIN_GAP", have: 0 });
-    expect(await queue.take("b", unsigned)).toMatchObject({ error: "EVENT_INVALID" });
+    expect(await queue.take("b", unsigned)).toMatchObject({
+      error: "EVENT_INVALID",
+      problem: "its checkpoint is of 4 events, and its items end at 5",
+    });
     expect(await queue.take("b", spoilt(site.page(0, 5)))).toMatchObject({ error: "suspected" });
-    expect(await queue.take("b", { line: 7 })).toEqual({ line: "", error: "EVENT_INVALID" });
+    expect(await queue.take("b", { line: 7 })).toEqual({
+      line: "",
+      error: "EVENT_INVALID",
+      problem: "a page has the fields line, after, items and checkpoint",
+    });
     world.isKnown = false;
     expect(await queue.take("b", site.page(0, 5))).toMatchObject({ error: "LINE_UNKNOWN" });
     world.isWanted = false;

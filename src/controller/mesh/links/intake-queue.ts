@@ -94,7 +94,7 @@ export class IntakeQueue {
     const problem = pageProblem(value);
     if (problem !== null) {
       blame.count(peer, "malformed");
-      return refused(lineOf(value), "EVENT_INVALID");
+      return { line: lineOf(value), error: "EVENT_INVALID", problem };
     }
     const page = value as Page;
     const waiting = this.#waiting.get(peer) ?? 0;
@@ -184,7 +184,12 @@ export class IntakeQueue {
         return { line, error: "CHAIN_GAP", have: verdict.have };
       case "bad":
         blame.count(peer, "invalid");
-        return refused(line, "EVENT_INVALID", verdict.sequence);
+        return {
+          line,
+          error: "EVENT_INVALID",
+          problem: verdict.problem,
+          ...(verdict.sequence === undefined ? {} : { sequence: verdict.sequence }),
+        };
       case "suspected":
         blame.count(peer, "suspected");
         suspected(peer, page, verdict.note);
@@ -264,8 +269,8 @@ function lengthOf({ items }: Page): number {
   return items.reduce((sum, item) => sum + (typeof item === "string" ? item : item.hash).length, 0);
 }
 
-function refused(line: LineId, error: PageError, sequence?: number): PageOutcome {
-  return { line, error, ...(sequence === undefined ? {} : { sequence }) };
+function refused(line: LineId, error: PageError): PageOutcome {
+  return { line, error };
 }
 
 /** Of what is no page: something to answer with. */
