@@ -91,6 +91,11 @@ describe.skipIf(noBrowser)("the page of sites", () => {
       await there(page, "#mesh-jobs tbody tr").toBe(7);
       await there(page, "#mesh-jobs tr:has(.badge.busy)").toBe(2);
       await shown(page, "#mesh-jobs tr:has(.badge.busy)").toMatch(/west.*\d s ago/);
+      // The hub has given the link up by then: it does not vanish with that.
+      await there(page, ".edge.down").toBe(1);
+      await shown(page, ".edge.down text").toMatch(/^cut off, heard \d+ s ago$/);
+      await shown(page, "[data-site=west] .site-about").toMatch(/^cut off, \d+ events$/);
+      await shown(page, "#sites tr:has(.badge.bad)").toMatch(/west.*not known.*cut off, heard.*has not dialled again/);
       await picture(page, "cut");
 
       await proxy.heal();

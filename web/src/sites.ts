@@ -23,6 +23,9 @@ interface SiteAnswer {
   readonly missingMs: number | null;
   /** By that site's clock. */
   readonly lastEventAtMs: number | null;
+  readonly heardMsAgo: number | null;
+  /** It had a link here and has none now; absent: of a node of an earlier release. */
+  readonly cutOffMs?: number | null | undefined;
 }
 
 export interface LinkAnswer {
@@ -55,6 +58,8 @@ export interface Site {
   /** Of that line, that a linked site has and that are not here, and for how long that is known; null: not known on this node. */
   readonly missing: { readonly events: number; readonly ms: number } | null;
   readonly lastEventAtMs: number | null;
+  /** It had a link here, and has none now. */
+  readonly isCutOff: boolean;
   readonly links: readonly Link[];
 }
 
@@ -68,8 +73,9 @@ export interface Link extends LinkAnswer {
 const STALE_AFTER_MS = 6_000;
 
 /** `heads`: signed notes, whose second line is the size of their line. */
-export function sitesOf({ own, sites, links }: SitesAnswer, heads: readonly string[]): readonly Site[] {
+export function sitesOf({ own, sites, links: answered }: SitesAnswer, heads: readonly string[]): readonly Site[] {
   const sizes = new Map(heads.map((note) => note.split("\n", 2)).map(([line = "", size]) => [line, Number(size)]));
+  const links = [...answered.map((link) => named(link, sites)), ...sites.flatMap((site) => endedOf(site, answered))];
   // One that was never connected and whose address nobody gave is no link: it only has something on its record. Nor is an address of a site that
   // is linked through another one: nothing is cut off there.
   const measured = links.filter(
@@ -86,6 +92,7 @@ export function sitesOf({ own, sites, links }: SitesAnswer, heads: readonly stri
     events: site.line === null ? null : (sizes.get(site.line) ?? 0),
     missing: site.missingEvents === null ? null : { events: site.missingEvents, ms: site.missingMs ?? 0 },
     lastEventAtMs: site.lastEventAtMs,
+    isCutOff: (site.cutOffMs ?? null) !== null,
     links: linksOf(site.id),
   }));
   const strangers = [...new Set(measured.map(nameOf))].filter((name) => !sites.some(({ id }) => id === name));
@@ -102,12 +109,43 @@ export function sitesOf({ own, sites, links }: SitesAnswer, heads: readonly stri
             events: sizes.get(own.line) ?? 0,
             missing: { events: 0, ms: 0 },
             lastEventAtMs: null,
+            isCutOff: false,
             links: [],
           },
         ];
   const others = [...known, ...strangers.map((id) => strangerOf(id, linksOf(id)))];
   return [...first, ...others.toSorted((a, b) => (a.id < b.id ? -1 : 1))];
 }
+
+/** A parent that has not answered since this node leads is the site that has registered with that address; it was heard when the site was. */
+function named(link: LinkAnswer, sites: readonly SiteAnswer[]): LinkAnswer {
+  if (link.connected || link.url === null) return link;
+  const site = sites.find(({ id, url }) => (link.controller === null ? url === link.url : id === link.controller));
+  return site === undefined ? link : { ...link, controller: site.id, heardMsAgo: link.heardMsAgo ?? site.heardMsAgo };
+}
+
+/** The link of a site that had dialled and is cut off: nobody answers it any more, so it is not among the answer's links. */
+function endedOf({ id, url, cutOffMs = null, heardMsAgo }: SiteAnswer, links: readonly LinkAnswer[]): LinkAnswer[] {
+  const isDialled = links.some((link) => link.url !== null && (link.controller === id || link.url === url));
+  if (cutOffMs === null || isDialled) return [];
+  return [{ ...NO_LINK, controller: id, downMs: cutOffMs, heardMsAgo, blamed: recordOf(id, links) }];
+}
+
+function recordOf(id: string, links: readonly LinkAnswer[]): LinkAnswer["blamed"] {
+  return links.find(({ controller }) => controller === id)?.blamed ?? {};
+}
+
+const NO_LINK = {
+  direction: "served",
+  url: null,
+  connected: false,
+  roundTripMs: null,
+  lagEvents: 0,
+  lagMs: 0,
+  missingEvents: 0,
+  missingMs: 0,
+  problem: null,
+} as const;
 
 /** It has not said who it is: its address stands for it. */
 function nameOf({ controller, url }: LinkAnswer): string {
@@ -124,6 +162,7 @@ function strangerOf(id: string, links: readonly Link[]): Site {
     events: null,
     missing: null,
     lastEventAtMs: null,
+    isCutOff: false,
     links,
   };
 }
@@ -143,10 +182,11 @@ export function isForked({ status }: Pick<Site, "status">): boolean {
 }
 
 /** For the edge, in few letters. */
-export function linkText({ state, roundTripMs, lagEvents, missingEvents, heardMsAgo }: Link): string {
+export function linkText({ state, roundTripMs, lagEvents, missingEvents, heardMsAgo, downMs }: Link): string {
   switch (state) {
     case "down":
-      return "cut off";
+      if (heardMsAgo !== null) return `cut off, heard ${duration(heardMsAgo)} ago`;
+      return downMs === null ? "cut off" : `cut off for ${duration(downMs)}`;
     case "stale":
       return `silent for ${duration(heardMsAgo ?? 0)}`;
     case "live": {
@@ -158,11 +198,12 @@ export function linkText({ state, roundTripMs, lagEvents, missingEvents, heardMs
   }
 }
 
-/** What is missing here of a site's line: "?" where only the leader knows. */
-export function missingText({ isOwn, missing }: Pick<Site, "isOwn" | "missing">): string {
+/** What is missing here of a site's line: "?" where only the leader knows. What one that is cut off has written since nobody can say. */
+export function missingText({ isOwn, isCutOff, missing }: Pick<Site, "isOwn" | "isCutOff" | "missing">): string {
   if (isOwn) return "-";
   if (missing === null) return "?";
-  return missing.events === 0 ? "none known" : `${count(missing.events)} for ${duration(missing.ms)}`;
+  if (missing.events === 0) return isCutOff ? "not known" : "none known";
+  return `${count(missing.events)} for ${duration(missing.ms)}`;
 }
 
 export function lagText({ lagEvents, missingEvents }: Pick<Link, "lagEvents" | "missingEvents">): string {
