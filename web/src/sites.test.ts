@@ -18,11 +18,7 @@ const LINK: LinkAnswer = {
   blamed: {},
 };
 
-const site = (
-  id: string,
-  status = "registered",
-  url = `http://${id}:1`,
-): SitesAnswer["sites"][number] => ({
+const site = (id: string, status = "registered", url = `http://${id}:1`): SitesAnswer["sites"][number] => ({
   id,
   name: id,
   url,
