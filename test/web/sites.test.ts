@@ -77,6 +77,7 @@ describe.skipIf(noBrowser)("the page of sites", () => {
         const { pathname, searchParams } = new URL(request.url());
         if (pathname === "/v1/mesh/events" && !searchParams.has("after_arrival")) beginnings++;
       });
+      await shown(page, "#own-site").toMatch(/^hub\b/);
       await there(page, ".edge.live").toBe(2);
       await there(page, "#mesh-jobs tbody tr").toBe(6);
       await shown(page, "[data-site=west] .site-about").toMatch(/^\d+ events$/);
@@ -181,6 +182,7 @@ describe.skipIf(noBrowser)("the page of sites", () => {
       try {
         await using watched = await opened(browser, alone.nodes[0]!.url);
         await shown(watched.page, ".empty").toContain('mode = "distributed"');
+        expect(await watched.page.locator("#own-site").count()).toBe(0);
       } finally {
         await alone.end();
       }

@@ -1,6 +1,15 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { drawingOf, lagText, missingText, type LinkAnswer, linkText, type SitesAnswer, sitesOf } from "./sites.ts";
+import {
+  drawingOf,
+  lagText,
+  missingText,
+  type LinkAnswer,
+  linkText,
+  ownSiteIn,
+  type SitesAnswer,
+  sitesOf,
+} from "./sites.ts";
 
 const LINK: LinkAnswer = {
   controller: "b",
@@ -135,6 +144,23 @@ it("nobody is drawn outside of the picture or upon another, however many there a
       }
     }),
   );
+});
+
+it("this site has a name for the bar where it takes part in a mesh", () => {
+  const own = (name: string, metadata: object) =>
+    ownSiteIn({
+      controllers: [
+        { id: "b", name: "Berlin", status: "registered", metadata: { line: "b.1" } },
+        { id: "a", name, status: "own", metadata: { ...metadata } },
+      ],
+    });
+  const line = { line: "a.1" };
+  expect([own("Aachen", line), own("a", line), own("", line), own("Aachen", {})]).toEqual([
+    "a (Aachen)",
+    "a",
+    "a",
+    null,
+  ]);
 });
 
 it("what is missing of a site is counted, or said not to be known here", () => {

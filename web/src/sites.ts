@@ -46,6 +46,23 @@ export interface LinkAnswer {
   readonly blamed: Readonly<Record<string, number>>;
 }
 
+/** GET /api/controllers. */
+export interface ControllersAnswer {
+  readonly controllers: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly status: string;
+    readonly metadata: Readonly<Record<string, unknown>>;
+  }[];
+}
+
+/** "hub", or "hub (Hamburg)". Null: the site is standalone; one that takes part has a line. */
+export function ownSiteIn({ controllers }: ControllersAnswer): string | null {
+  const own = controllers.find(({ status }) => status === "own");
+  if (own?.metadata["line"] === undefined) return null;
+  return own.name === "" || own.name === own.id ? own.id : `${own.id} (${own.name})`;
+}
+
 export interface Site {
   readonly id: string;
   readonly name: string;
