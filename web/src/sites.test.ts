@@ -125,7 +125,20 @@ describe("a link", () => {
   ])("%j is %s", (change, text) => expect(textOf(change)).toBe(text));
 
   it("says which way the events are missing", () => {
-    expect(lagText({ lagEvents: 0, missingEvents: 2 })).toBe("2 to get");
+    expect(lagText({ lagEvents: 0, missingEvents: 2, isHeld: false })).toBe("2 to get");
+  });
+
+  it("says that events are held back while this site is gated, and not those that it passes on", () => {
+    const textOf = (state: string, lagMs: number): string[] =>
+      sitesOf({ ...answer([{ ...LINK, lagEvents: 1, lagMs }]), gate: { state } }, [])
+        .flatMap(({ links }) => links)
+        .map(lagText);
+    expect([textOf("comparing", 0), textOf("behind", 0), textOf("comparing", 900), textOf("open", 0)]).toEqual([
+      ["1 held back until this site signs"],
+      ["1 held back until this site signs"],
+      ["1 to send"],
+      ["1 to send"],
+    ]);
   });
 });
 

@@ -5,8 +5,10 @@ import { count, duration } from "./words.ts";
 
 /** GET /v1/mesh/sites. */
 export interface SitesAnswer {
-  readonly status: "signing" | "waiting" | "not-signing";
+  readonly status: "signing" | "waiting" | "gated" | "not-signing";
   readonly why: string | null;
+  /** Whether the own line is given out; absent: of a node of an earlier release. */
+  readonly gate?: { readonly state: string } | undefined;
   readonly own: { readonly controller: string; readonly name: string; readonly line: string } | null;
   readonly sites: readonly SiteAnswer[];
   readonly links: readonly LinkAnswer[];
@@ -84,13 +86,15 @@ export type LinkState = "live" | "stale" | "down";
 
 export interface Link extends LinkAnswer {
   readonly state: LinkState;
+  /** What is to be sent nobody has asked for, since this site shows nothing of its own line yet. */
+  readonly isHeld: boolean;
 }
 
 /** Heads come each second, of an idle link every third; after ten the link is given up. */
 const STALE_AFTER_MS = 6_000;
 
 /** `heads`: signed notes, whose second line is the size of their line. */
-export function sitesOf({ own, sites, links: answered }: SitesAnswer, heads: readonly string[]): readonly Site[] {
+export function sitesOf({ own, sites, gate, links: answered }: SitesAnswer, heads: readonly string[]): readonly Site[] {
   const sizes = new Map(heads.map((note) => note.split("\n", 2)).map(([line = "", size]) => [line, Number(size)]));
   const links = [...answered.map((link) => named(link, sites)), ...sites.flatMap((site) => endedOf(site, answered))];
   // One that was never connected and whose address nobody gave is no link: it only has something on its record. Nor is an address of a site that
@@ -99,7 +103,9 @@ export function sitesOf({ own, sites, links: answered }: SitesAnswer, heads: rea
     ({ connected, url, downMs, heardMsAgo }) => connected || (url !== null && downMs !== null) || heardMsAgo !== null,
   );
   const linksOf = (id: string): Link[] =>
-    measured.filter((link) => nameOf(link) === id).map((link) => ({ ...link, state: stateOf(link) }));
+    measured
+      .filter((link) => nameOf(link) === id)
+      .map((link) => ({ ...link, state: stateOf(link), isHeld: isHeld(link, gate?.state ?? "open") }));
   const known = sites.map((site): Site => ({
     id: site.id,
     name: site.name,
@@ -189,6 +195,11 @@ function stateOf({ connected, heardMsAgo }: LinkAnswer): LinkState {
   return heardMsAgo !== null && heardMsAgo > STALE_AFTER_MS ? "stale" : "live";
 }
 
+/** An age has only what was asked for. */
+function isHeld({ lagEvents, lagMs }: LinkAnswer, gate: string): boolean {
+  return gate !== "open" && lagEvents > 0 && lagMs === 0;
+}
+
 /** What another site says of itself may be anything. */
 function webUrl(text: string): string | null {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) ? text : null;
@@ -199,7 +210,15 @@ export function isForked({ status }: Pick<Site, "status">): boolean {
 }
 
 /** For the edge, in few letters. */
-export function linkText({ state, roundTripMs, lagEvents, missingEvents, heardMsAgo, downMs }: Link): string {
+export function linkText({
+  state,
+  roundTripMs,
+  lagEvents,
+  missingEvents,
+  isHeld: held,
+  heardMsAgo,
+  downMs,
+}: Link): string {
   switch (state) {
     case "down":
       if (heardMsAgo !== null) return `cut off, heard ${duration(heardMsAgo)} ago`;
@@ -208,7 +227,7 @@ export function linkText({ state, roundTripMs, lagEvents, missingEvents, heardMs
       return `silent for ${duration(heardMsAgo ?? 0)}`;
     case "live": {
       const trip = roundTripMs === null ? "" : `${duration(roundTripMs)}, `;
-      return `${trip}${lagText({ lagEvents, missingEvents })}`;
+      return `${trip}${lagText({ lagEvents, missingEvents, isHeld: held })}`;
     }
     default:
       throw state satisfies never;
@@ -223,9 +242,10 @@ export function missingText({ isOwn, isCutOff, missing }: Pick<Site, "isOwn" | "
   return `${count(missing.events)} for ${duration(missing.ms)}`;
 }
 
-export function lagText({ lagEvents, missingEvents }: Pick<Link, "lagEvents" | "missingEvents">): string {
+export function lagText(link: Pick<Link, "lagEvents" | "missingEvents" | "isHeld">): string {
+  const { lagEvents, missingEvents } = link;
   const parts = [
-    lagEvents > 0 ? `${count(lagEvents)} to send` : "",
+    lagEvents > 0 ? `${count(lagEvents)} ${link.isHeld ? "held back until this site signs" : "to send"}` : "",
     missingEvents > 0 ? `${count(missingEvents)} to get` : "",
   ].filter((part) => part !== "");
   return parts.length === 0 ? "in step" : parts.join(", ");

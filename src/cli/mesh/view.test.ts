@@ -65,3 +65,31 @@ it.each<[string, Partial<ShownSite>, RegExp, RegExp]>([
   expect(sitesTable(answer(change), PLAIN)).toMatch(inTable);
   expect(statusText(answer(change))).toMatch(inStatus);
 });
+
+const LINK = {
+  controller: "paris",
+  direction: "served",
+  url: null,
+  connected: true,
+  downMs: null,
+  roundTripMs: null,
+  lagEvents: 1,
+  lagMs: 0,
+  missingEvents: 0,
+  missingMs: 0,
+  skewMs: null,
+  heardMsAgo: 100,
+  problem: null,
+  blamed: {},
+} as const;
+
+it.each([
+  ["open", 0, "from paris: 1 to send\n"],
+  ["open", 2_500, "from paris: 1 to send, for 2.5s\n"],
+  ["comparing", 0, "from paris: 1 held back until this site signs\n"],
+  ["behind", 0, "from paris: 1 held back until this site signs\n"],
+  ["comparing", 2_500, "from paris: 1 to send, for 2.5s\n"],
+] as const)("a link of a site whose gate is %s, with an age of %i ms, says why it is late", (state, lagMs, text) => {
+  const gate = { state, sinceMs: 0, missing: [], why: null } as unknown as MeshSites["gate"];
+  expect(statusText({ ...answer({}), gate, links: [{ ...LINK, lagMs }] })).toContain(text);
+});

@@ -33,7 +33,9 @@ export function statusText({ nodeKey, status, why, gate, leftAt, own, sites, lin
   }
   rows.push(
     ...sites.map((site) => [`of ${site.id}`, siteText(site)]),
-    ...links.filter(({ url, connected }) => url !== null || connected).map((link) => ["link", linkText(link)]),
+    ...links
+      .filter(({ url, connected }) => url !== null || connected)
+      .map((link) => ["link", linkText(link, gate.state !== "open")]),
   );
   return columns(rows.map((row) => row.map(printable)));
 }
@@ -86,24 +88,14 @@ function siteText(site: ShownSite): string {
   return `${standing(site)}, ${size} events here${last}, ${missing}, ${heard}`;
 }
 
-function linkText({
-  controller,
-  url,
-  connected,
-  downMs,
-  lagEvents,
-  lagMs,
-  missingEvents,
-  missingMs,
-  skewMs,
-  roundTripMs,
-  problem,
-}: LinkView): string {
+/** `isGated`: nothing of the own line is given out. */
+function linkText(link: LinkView, isGated: boolean): string {
+  const { controller, url, connected, downMs, missingEvents, missingMs, skewMs, roundTripMs, problem } = link;
   const who = `${url === null ? "from" : "to"} ${controller ?? "?"}${url === null ? "" : ` (${url})`}`;
   if (!connected)
     return `${who}: down${downMs === null ? "" : ` for ${duration(downMs)}`}${problem === null ? "" : `: ${problem}`}`;
   const late = [
-    lagEvents === 0 ? "" : `${lagEvents} to send, for ${duration(lagMs)}`,
+    sendText(link, isGated),
     missingEvents === 0 ? "" : `${missingEvents} to get, for ${duration(missingMs)}`,
   ].filter((text) => text !== "");
   const measured = [
@@ -111,6 +103,13 @@ function linkText({
     skewMs === null ? "" : `its clock ${skewMs >= 0 ? "+" : ""}${skewMs} ms`,
   ].filter((text) => text !== "");
   return [`${who}: ${late.length === 0 ? "in step" : late.join(", ")}`, ...measured].join(", ");
+}
+
+function sendText({ lagEvents, lagMs }: LinkView, isGated: boolean): string {
+  if (lagEvents === 0) return "";
+  // An age has only what was asked for; and nobody can ask for what is not shown.
+  if (lagMs === 0) return isGated ? `${lagEvents} held back until this site signs` : `${lagEvents} to send`;
+  return `${lagEvents} to send, for ${duration(lagMs)}`;
 }
 
 export function provenText({ controller, lines, ringHash, isPinned }: Proven, ms: number): string {
