@@ -92,7 +92,8 @@ describe.skipIf(noBrowser)("the page of sites", () => {
       await there(page, "#mesh-jobs tbody tr").toBe(7);
       await there(page, "#mesh-jobs tr:has(.badge.busy)").toBe(2);
       await shown(page, "#mesh-jobs tr:has(.badge.busy)").toMatch(/west.*\d s ago/);
-      // The hub has given the link up by then: it does not vanish with that.
+      // The link ends, and does not vanish with that.
+      proxy.reset();
       await there(page, ".edge.down").toBe(1);
       await shown(page, ".edge.down text").toMatch(/^cut off, heard \d+ s ago$/);
       await shown(page, "[data-site=west] .site-about").toMatch(/^cut off, \d+ events$/);
