@@ -48,14 +48,14 @@ async function poll(filter: EventFilter, feed: { value: Feed; peek(): Feed }, en
   while (!ended.aborted) {
     let pauseMs = POLL_MS;
     try {
-      const answer = await page(filter, feed.peek().after, ended);
+      const answer = await eventsPage(filter, feed.peek().after, ended);
       if (ended.aborted) return;
       feed.value = fed(feed.peek(), answer);
       if (answer.next !== null) pauseMs = 0;
       // Only without a filter it is known how far back a page reaches.
       const place = Object.values(filter).some((text) => text !== "") ? null : earlierPlace(feed.peek(), Date.now());
       if (place !== null) {
-        const earlier = await page(filter, place, ended);
+        const earlier = await eventsPage(filter, place, ended);
         if (ended.aborted) return;
         feed.value = fedBack(feed.peek(), place, earlier);
         pauseMs = 0;
@@ -69,7 +69,7 @@ async function poll(filter: EventFilter, feed: { value: Feed; peek(): Feed }, en
   }
 }
 
-async function page(filter: EventFilter, after: number | null, ended: AbortSignal): Promise<EventsAnswer> {
+async function eventsPage(filter: EventFilter, after: number | null, ended: AbortSignal): Promise<EventsAnswer> {
   return (await readBody(meshEventsPath(filter, after, EVENTS_PAGE), ended)) as EventsAnswer;
 }
 
