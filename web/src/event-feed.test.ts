@@ -98,9 +98,9 @@ describe("what came before the first page", () => {
 
   it("a lane without dots does not say that there is nothing, where its events are older than the first that is loaded", () => {
     const known = { events: 5, lastEventAtMs: 1_000 };
-    expect(laneHint(known, newest, 61_000)).toBe("its last event, 1 min ago, is older than those that are loaded");
+    expect(laneHint(known, newest, 61_000)).toBe("its last event, 1 min ago, is not among those that are loaded");
     expect(laneHint({ events: 5, lastEventAtMs: null }, newest, 61_000)).toBe(
-      "its events are older than those that are loaded",
+      "none of its events is among those that are loaded",
     );
     const nothing = "nothing of it is shown here";
     expect(laneHint({ events: 0, lastEventAtMs: null }, newest, 61_000)).toBe(nothing);

@@ -76,6 +76,6 @@ export function beginMs({ events, from }: Feed): number | null {
 export function laneHint(site: Pick<Site, "events" | "lastEventAtMs"> | undefined, feed: Feed, nowMs: number): string {
   if (beginMs(feed) === null || site === undefined || site.events === null || site.events === 0)
     return "nothing of it is shown here";
-  if (site.lastEventAtMs === null) return "its events are older than those that are loaded";
-  return `its last event, ${ago(site.lastEventAtMs, nowMs)}, is older than those that are loaded`;
+  if (site.lastEventAtMs === null) return "none of its events is among those that are loaded";
+  return `its last event, ${ago(site.lastEventAtMs, nowMs)}, is not among those that are loaded`;
 }
