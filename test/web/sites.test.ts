@@ -77,6 +77,7 @@ describe.skipIf(noBrowser)("the page of sites", () => {
         const { pathname, searchParams } = new URL(request.url());
         if (pathname === "/v1/mesh/events" && !searchParams.has("after_arrival")) beginnings++;
       });
+      await shown(page, "#own-site").toMatch(/^hub\b/);
       await there(page, ".edge.live").toBe(2);
       await there(page, "#mesh-jobs tbody tr").toBe(6);
       await shown(page, "[data-site=west] .site-about").toMatch(/^\d+ events$/);
@@ -91,6 +92,12 @@ describe.skipIf(noBrowser)("the page of sites", () => {
       await there(page, "#mesh-jobs tbody tr").toBe(7);
       await there(page, "#mesh-jobs tr:has(.badge.busy)").toBe(2);
       await shown(page, "#mesh-jobs tr:has(.badge.busy)").toMatch(/west.*\d s ago/);
+      // The link ends, and does not vanish with that.
+      proxy.reset();
+      await there(page, ".edge.down").toBe(1);
+      await shown(page, ".edge.down text").toMatch(/^cut off, heard \d+ s ago$/);
+      await shown(page, "[data-site=west] .site-about").toMatch(/^cut off, \d+ events$/);
+      await shown(page, "#sites tr:has(.badge.bad)").toMatch(/west.*not known.*cut off, heard.*has not dialled again/);
       await picture(page, "cut");
 
       await proxy.heal();
@@ -170,12 +177,62 @@ describe.skipIf(noBrowser)("the page of sites", () => {
   );
 
   it(
+    "has the events of the whole window where they are not too many, and says where what it has begins",
+    async () => {
+      await using watched = await openPage(browser);
+      const { page, errors } = watched;
+      // Ten in a second, all of one site.
+      const [total, beganMs] = [2_000, Date.now() - 200_000];
+      const event = (arrival: number) => ({
+        arrival,
+        site: "east",
+        line: "east.1",
+        line_sequence: arrival,
+        timestamp: beganMs + arrival * 100,
+        event_type: "build:submitted",
+        entity_id: `job-${arrival}`,
+        entity_type: "build",
+        payload: {},
+        event_hash: "",
+      });
+      await page.route("**/v1/mesh/events?*", async (route) => {
+        const query = new URL(route.request().url()).searchParams;
+        const [limit, after] = [Number(query.get("limit")), query.get("after_arrival")];
+        const from = after === null ? total - limit : Number(after);
+        const events = Array.from({ length: Math.min(limit, total - from) }, (_, at) => event(from + at + 1));
+        const next = from + events.length < total ? from + events.length : null;
+        await route.fulfill({ json: { events, next, dropped_through: 0, through: total } });
+      });
+      await page.goto(`${east.url}/?view=sites#key=${encodeURIComponent(OPERATOR_KEY)}`);
+      // Those of the last minute, less what has passed meanwhile.
+      await expect.poll(() => page.locator("[data-site=east] .dot").count(), POLL).toBeGreaterThan(400);
+      await there(page, "[data-site=east] .not-known").toBe(0);
+      await shown(page, "[data-site=west] .lane-hint").toMatch(
+        /^its last event, .* ago, is not among those that are loaded$/,
+      );
+      await page.getByRole("button", { name: "5 min" }).click();
+      await shown(page, "[data-site=east] .not-known").toBe("earlier events are not loaded");
+      expect(await page.locator("[data-site=east] .dot").count()).toBe(800);
+      await picture(page, "many");
+      expect(errors).toEqual([]);
+    },
+    SPREAD_MS,
+  );
+
+  it(
     "of a standalone site says in one sentence how to switch it on",
     async () => {
       const alone = await startTenureCluster({ nodes: 1 });
       try {
         await using watched = await opened(browser, alone.nodes[0]!.url);
         await shown(watched.page, ".empty").toContain('mode = "distributed"');
+        expect(await watched.page.locator("#own-site").count()).toBe(0);
+        const forget = { name: "Forget key" } as const;
+        expect(await watched.page.getByRole("button", forget).count()).toBe(1);
+        await using keyless = await openPage(browser);
+        await keyless.page.goto(`${alone.nodes[0]!.url}/?view=sites`);
+        await shown(keyless.page, ".door h2").toBe("A key is needed");
+        expect(await keyless.page.getByRole("button", forget).count()).toBe(0);
       } finally {
         await alone.end();
       }

@@ -7,18 +7,19 @@ import { EVENT_TYPES } from "../../src/core/events/names.ts";
 import { assertNever } from "../../src/contract/errors.ts";
 import { HeldTable } from "./held-table.tsx";
 import { SiteChoice } from "./mesh-jobs-view.tsx";
-import type { MeshEvent } from "./event-feed.ts";
+import { beginMs, type Feed, laneHint, type MeshEvent, WINDOW_MS_MAX } from "./event-feed.ts";
 import { follow, type Verified, verify } from "./mesh-events.ts";
 import { reader } from "./nodes.ts";
 import { address, go, now } from "./page.ts";
 import { Columns, Failed, Link } from "./parts.tsx";
 import type { Site } from "./sites.ts";
+import { type Placed, placed } from "./timeline.ts";
 import { Typed } from "./typed.tsx";
 import { ago, clockTime, count, fullTime, plural, type Tone } from "./words.ts";
 
 const WINDOWS = [
   { name: "1 min", ms: 60_000 },
-  { name: "5 min", ms: 300_000 },
+  { name: "5 min", ms: WINDOW_MS_MAX },
 ] as const;
 const ROWS_MAX = 15;
 const PAYLOAD_LETTERS_MAX = 45;
@@ -50,7 +51,7 @@ export function MeshEvents({ sites }: { readonly sites: readonly Site[] }) {
       </div>
       <Filters sites={sites} />
       <Failed error={error} />
-      <Lanes sites={sites} events={events} open={setOpened} opened={opened} />
+      <Lanes sites={sites} feed={feed.value} open={setOpened} opened={opened} />
       <p class="hint">
         Each dot is an event at the time of its own site's clock.{" "}
         {after === null ? "Asking…" : `Live: ${count(after)} have arrived here.`}
@@ -101,16 +102,18 @@ function Filters({ sites }: { readonly sites: readonly Site[] }) {
 
 interface LanesProps {
   readonly sites: readonly Site[];
-  readonly events: readonly MeshEvent[];
+  readonly feed: Feed;
   readonly opened: MeshEvent | null;
   readonly open: (event: MeshEvent) => void;
 }
 
-function Lanes({ sites, events, opened, open }: LanesProps) {
+function Lanes({ sites, feed, opened, open }: LanesProps) {
+  const { events } = feed;
   const toMs = now.value;
   const fromMs = toMs - chosen.value.ms;
   const { site } = address.value;
   const known = new Set([...sites.map(({ id }) => id), ...events.map((event) => event.site)]);
+  const unloaded = placed(fromMs, beginMs(feed) ?? fromMs, fromMs, toMs);
   const names = [...known].filter((id) => site === "" || id === site).toSorted();
   return (
     <div class="timeline" id="event-lanes">
@@ -123,6 +126,7 @@ function Lanes({ sites, events, opened, open }: LanesProps) {
               {name}
             </span>
             <div class="track" role="img" aria-label={laneText(name, own, toMs)}>
+              <NotLoaded place={unloaded} hasText={last !== undefined} />
               {own
                 .filter(({ timestamp }) => timestamp >= fromMs)
                 .map((event) => (
@@ -134,7 +138,15 @@ function Lanes({ sites, events, opened, open }: LanesProps) {
                     open={open}
                   />
                 ))}
-              {last === undefined && <span class="lane-hint">nothing of it is shown here</span>}
+              {last === undefined && (
+                <span class="lane-hint">
+                  {laneHint(
+                    sites.find(({ id }) => id === name),
+                    feed,
+                    toMs,
+                  )}
+                </span>
+              )}
             </div>
           </div>
         );
@@ -147,6 +159,20 @@ function Lanes({ sites, events, opened, open }: LanesProps) {
         </div>
       </div>
     </div>
+  );
+}
+
+/** In percent: narrower, there is no room for the words. */
+const WORDS_WIDTH = 22;
+
+/** The part of a lane that is older than the first event that is loaded. */
+function NotLoaded({ place, hasText }: { readonly place: Placed | null; readonly hasText: boolean }) {
+  if (place === null || place.width === 0) return null;
+  const text = "earlier events are not loaded";
+  return (
+    <span class="not-known" style={{ left: 0, width: `${place.width}%` }} title={text}>
+      {hasText && place.width > WORDS_WIDTH ? text : ""}
+    </span>
   );
 }
 

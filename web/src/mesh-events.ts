@@ -3,13 +3,21 @@
 
 import { effect, type ReadonlySignal, signal, untracked } from "@preact/signals";
 import { type EventFilter, meshEventsPath } from "./address.ts";
-import { EMPTY_FEED, type EventsAnswer, fed, type Feed, type MeshEvent } from "./event-feed.ts";
+import {
+  earlierPlace,
+  EMPTY_FEED,
+  EVENTS_PAGE,
+  type EventsAnswer,
+  fed,
+  fedBack,
+  type Feed,
+  type MeshEvent,
+} from "./event-feed.ts";
 import { type Evidence, checkpointIn, type Proof, proofOf } from "./event-proof.ts";
 import { checkSignature, type SignatureCheck } from "./note-signature.ts";
 import { readBody, readText, reader } from "./nodes.ts";
 import { address, isVisible } from "./page.ts";
 
-const PAGE_SIZE = 200;
 const POLL_MS = 500;
 const AGAIN_AFTER_MS = 2_000;
 
@@ -40,10 +48,18 @@ async function poll(filter: EventFilter, feed: { value: Feed; peek(): Feed }, en
   while (!ended.aborted) {
     let pauseMs = POLL_MS;
     try {
-      const answer = (await readBody(meshEventsPath(filter, feed.peek().after, PAGE_SIZE), ended)) as EventsAnswer;
+      const answer = await eventsPage(filter, feed.peek().after, ended);
       if (ended.aborted) return;
       feed.value = fed(feed.peek(), answer);
       if (answer.next !== null) pauseMs = 0;
+      // Only without a filter it is known how far back a page reaches.
+      const place = Object.values(filter).some((text) => text !== "") ? null : earlierPlace(feed.peek(), Date.now());
+      if (place !== null) {
+        const earlier = await eventsPage(filter, place, ended);
+        if (ended.aborted) return;
+        feed.value = fedBack(feed.peek(), place, earlier);
+        pauseMs = 0;
+      }
     } catch (error) {
       if (ended.aborted) return;
       feed.value = { ...feed.peek(), error: error instanceof Error ? error.message : String(error) };
@@ -51,6 +67,10 @@ async function poll(filter: EventFilter, feed: { value: Feed; peek(): Feed }, en
     }
     await new Promise((resolve) => setTimeout(resolve, pauseMs));
   }
+}
+
+async function eventsPage(filter: EventFilter, after: number | null, ended: AbortSignal): Promise<EventsAnswer> {
+  return (await readBody(meshEventsPath(filter, after, EVENTS_PAGE), ended)) as EventsAnswer;
 }
 
 /** Asks this site for all that proves the event, and checks it here. */

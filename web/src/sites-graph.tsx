@@ -88,9 +88,10 @@ function shortened(name: string): string {
   return name.length > NAME_LETTERS_MAX ? `${name.slice(0, NAME_LETTERS_MAX)}…` : name;
 }
 
-function aboutOf({ isOwn, status, events, links }: Site): string {
+function aboutOf({ isOwn, isCutOff, status, events, links }: Site): string {
   const held = events === null ? "no events here" : plural(events, "event");
   if (isOwn) return `this site, ${held}`;
+  if (isCutOff && status !== "expired") return `cut off, ${held}`;
   if (["registered", "approved"].includes(status)) return links.length === 0 ? `no link, ${held}` : held;
   return `${status}, ${held}`;
 }

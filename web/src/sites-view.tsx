@@ -9,7 +9,7 @@ import { read, reader, readLeader } from "./nodes.ts";
 import { now } from "./page.ts";
 import { Badge, Columns, Failed } from "./parts.tsx";
 import { ApiError } from "./request.ts";
-import { lagText, missingText, type Link, type Site, type SitesAnswer, sitesOf } from "./sites.ts";
+import { lagText, linkText, missingText, type Link, type Site, type SitesAnswer, sitesOf } from "./sites.ts";
 import { SitesGraph } from "./sites-graph.tsx";
 import { ago, count, duration, type Tone } from "./words.ts";
 
@@ -114,6 +114,11 @@ const TONES: Readonly<Record<string, Tone>> = {
   forked: "bad",
 };
 
+/** Cut off it is still registered, and not in order. */
+function isTaken({ status }: Site): boolean {
+  return TONES[status] === "good";
+}
+
 function SiteRow({ site, link }: { readonly site: Site; readonly link: Link | null }) {
   return (
     <tr>
@@ -130,7 +135,7 @@ function SiteRow({ site, link }: { readonly site: Site; readonly link: Link | nu
         <span class="theirs">{site.name}</span>
       </td>
       <td>
-        <Badge tone={TONES[site.status] ?? "plain"} text={site.status} />
+        <Badge tone={site.isCutOff && isTaken(site) ? "busy" : (TONES[site.status] ?? "plain")} text={site.status} />
       </td>
       <td>{site.events === null ? "-" : count(site.events)}</td>
       <td title="by that site's clock">{site.lastEventAtMs === null ? "-" : ago(site.lastEventAtMs, now.value)}</td>
@@ -147,7 +152,7 @@ function SiteRow({ site, link }: { readonly site: Site; readonly link: Link | nu
 const LINK_TONES: Readonly<Record<Link["state"], Tone>> = { live: "good", stale: "busy", down: "bad" };
 
 function LinkBadge({ link }: { readonly link: Link }) {
-  const words = { live: "linked", stale: "silent", down: "cut off" } as const;
+  const words = { live: "linked", stale: "silent", down: linkText(link) } as const;
   const who = link.direction === "dialled" ? "dialled from here" : "dialled by it";
   return (
     <>
@@ -160,5 +165,7 @@ function aboutOf({ isOwn, links }: Site, link: Link | null): string {
   if (link === null)
     return isOwn ? "this site" : links.length === 0 ? "its events come through other sites, if at all" : "-";
   const blamed = Object.entries(link.blamed).map(([reason, times]) => `${reason} ${times}×`);
-  return [link.problem ?? "", ...blamed].filter((text) => text !== "").join("; ") || "-";
+  const ended =
+    link.state === "down" && link.url === null ? "its link here has ended, and it has not dialled again" : "";
+  return [link.problem ?? ended, ...blamed].filter((text) => text !== "").join("; ") || "-";
 }

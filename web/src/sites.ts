@@ -5,8 +5,10 @@ import { count, duration } from "./words.ts";
 
 /** GET /v1/mesh/sites. */
 export interface SitesAnswer {
-  readonly status: "signing" | "waiting" | "not-signing";
+  readonly status: "signing" | "waiting" | "gated" | "not-signing";
   readonly why: string | null;
+  /** Whether the own line is given out; absent: of a node of an earlier release. */
+  readonly gate?: { readonly state: string } | undefined;
   readonly own: { readonly controller: string; readonly name: string; readonly line: string } | null;
   readonly sites: readonly SiteAnswer[];
   readonly links: readonly LinkAnswer[];
@@ -23,6 +25,9 @@ interface SiteAnswer {
   readonly missingMs: number | null;
   /** By that site's clock. */
   readonly lastEventAtMs: number | null;
+  readonly heardMsAgo: number | null;
+  /** It had a link here and has none now; absent: of a node of an earlier release. */
+  readonly cutOffMs?: number | null | undefined;
 }
 
 export interface LinkAnswer {
@@ -43,6 +48,23 @@ export interface LinkAnswer {
   readonly blamed: Readonly<Record<string, number>>;
 }
 
+/** GET /api/controllers. */
+export interface ControllersAnswer {
+  readonly controllers: readonly {
+    readonly id: string;
+    readonly name: string;
+    readonly status: string;
+    readonly metadata: Readonly<Record<string, unknown>>;
+  }[];
+}
+
+/** "hub", or "hub (Hamburg)". Null: the site is standalone; one that takes part has a line. */
+export function ownSiteIn({ controllers }: ControllersAnswer): string | null {
+  const own = controllers.find(({ status }) => status === "own");
+  if (own?.metadata["line"] === undefined) return null;
+  return own.name === "" || own.name === own.id ? own.id : `${own.id} (${own.name})`;
+}
+
 export interface Site {
   readonly id: string;
   readonly name: string;
@@ -55,6 +77,8 @@ export interface Site {
   /** Of that line, that a linked site has and that are not here, and for how long that is known; null: not known on this node. */
   readonly missing: { readonly events: number; readonly ms: number } | null;
   readonly lastEventAtMs: number | null;
+  /** It had a link here, and has none now. */
+  readonly isCutOff: boolean;
   readonly links: readonly Link[];
 }
 
@@ -62,21 +86,26 @@ export type LinkState = "live" | "stale" | "down";
 
 export interface Link extends LinkAnswer {
   readonly state: LinkState;
+  /** What is to be sent nobody has asked for, since this site shows nothing of its own line yet. */
+  readonly isHeld: boolean;
 }
 
 /** Heads come each second, of an idle link every third; after ten the link is given up. */
 const STALE_AFTER_MS = 6_000;
 
 /** `heads`: signed notes, whose second line is the size of their line. */
-export function sitesOf({ own, sites, links }: SitesAnswer, heads: readonly string[]): readonly Site[] {
+export function sitesOf({ own, sites, gate, links: answered }: SitesAnswer, heads: readonly string[]): readonly Site[] {
   const sizes = new Map(heads.map((note) => note.split("\n", 2)).map(([line = "", size]) => [line, Number(size)]));
+  const links = [...answered.map((link) => named(link, sites)), ...sites.flatMap((site) => endedOf(site, answered))];
   // One that was never connected and whose address nobody gave is no link: it only has something on its record. Nor is an address of a site that
   // is linked through another one: nothing is cut off there.
   const measured = links.filter(
     ({ connected, url, downMs, heardMsAgo }) => connected || (url !== null && downMs !== null) || heardMsAgo !== null,
   );
   const linksOf = (id: string): Link[] =>
-    measured.filter((link) => nameOf(link) === id).map((link) => ({ ...link, state: stateOf(link) }));
+    measured
+      .filter((link) => nameOf(link) === id)
+      .map((link) => ({ ...link, state: stateOf(link), isHeld: isHeld(link, gate?.state ?? "open") }));
   const known = sites.map((site): Site => ({
     id: site.id,
     name: site.name,
@@ -86,6 +115,7 @@ export function sitesOf({ own, sites, links }: SitesAnswer, heads: readonly stri
     events: site.line === null ? null : (sizes.get(site.line) ?? 0),
     missing: site.missingEvents === null ? null : { events: site.missingEvents, ms: site.missingMs ?? 0 },
     lastEventAtMs: site.lastEventAtMs,
+    isCutOff: (site.cutOffMs ?? null) !== null,
     links: linksOf(site.id),
   }));
   const strangers = [...new Set(measured.map(nameOf))].filter((name) => !sites.some(({ id }) => id === name));
@@ -102,12 +132,43 @@ export function sitesOf({ own, sites, links }: SitesAnswer, heads: readonly stri
             events: sizes.get(own.line) ?? 0,
             missing: { events: 0, ms: 0 },
             lastEventAtMs: null,
+            isCutOff: false,
             links: [],
           },
         ];
   const others = [...known, ...strangers.map((id) => strangerOf(id, linksOf(id)))];
   return [...first, ...others.toSorted((a, b) => (a.id < b.id ? -1 : 1))];
 }
+
+/** A parent that has not answered since this node leads is the site that has registered with that address; it was heard when the site was. */
+function named(link: LinkAnswer, sites: readonly SiteAnswer[]): LinkAnswer {
+  if (link.connected || link.url === null) return link;
+  const site = sites.find(({ id, url }) => (link.controller === null ? url === link.url : id === link.controller));
+  return site === undefined ? link : { ...link, controller: site.id, heardMsAgo: link.heardMsAgo ?? site.heardMsAgo };
+}
+
+/** The link of a site that had dialled and is cut off: nobody answers it any more, so it is not among the answer's links. */
+function endedOf({ id, url, cutOffMs = null, heardMsAgo }: SiteAnswer, links: readonly LinkAnswer[]): LinkAnswer[] {
+  const isDialled = links.some((link) => link.url !== null && (link.controller === id || link.url === url));
+  if (cutOffMs === null || isDialled) return [];
+  return [{ ...NO_LINK, controller: id, downMs: cutOffMs, heardMsAgo, blamed: recordOf(id, links) }];
+}
+
+function recordOf(id: string, links: readonly LinkAnswer[]): LinkAnswer["blamed"] {
+  return links.find(({ controller }) => controller === id)?.blamed ?? {};
+}
+
+const NO_LINK = {
+  direction: "served",
+  url: null,
+  connected: false,
+  roundTripMs: null,
+  lagEvents: 0,
+  lagMs: 0,
+  missingEvents: 0,
+  missingMs: 0,
+  problem: null,
+} as const;
 
 /** It has not said who it is: its address stands for it. */
 function nameOf({ controller, url }: LinkAnswer): string {
@@ -124,6 +185,7 @@ function strangerOf(id: string, links: readonly Link[]): Site {
     events: null,
     missing: null,
     lastEventAtMs: null,
+    isCutOff: false,
     links,
   };
 }
@@ -131,6 +193,11 @@ function strangerOf(id: string, links: readonly Link[]): Site {
 function stateOf({ connected, heardMsAgo }: LinkAnswer): LinkState {
   if (!connected) return "down";
   return heardMsAgo !== null && heardMsAgo > STALE_AFTER_MS ? "stale" : "live";
+}
+
+/** An age has only what was asked for. */
+function isHeld({ lagEvents, lagMs }: LinkAnswer, gate: string): boolean {
+  return gate !== "open" && lagEvents > 0 && lagMs === 0;
 }
 
 /** What another site says of itself may be anything. */
@@ -143,31 +210,42 @@ export function isForked({ status }: Pick<Site, "status">): boolean {
 }
 
 /** For the edge, in few letters. */
-export function linkText({ state, roundTripMs, lagEvents, missingEvents, heardMsAgo }: Link): string {
+export function linkText({
+  state,
+  roundTripMs,
+  lagEvents,
+  missingEvents,
+  isHeld: held,
+  heardMsAgo,
+  downMs,
+}: Link): string {
   switch (state) {
     case "down":
-      return "cut off";
+      if (heardMsAgo !== null) return `cut off, heard ${duration(heardMsAgo)} ago`;
+      return downMs === null ? "cut off" : `cut off for ${duration(downMs)}`;
     case "stale":
       return `silent for ${duration(heardMsAgo ?? 0)}`;
     case "live": {
       const trip = roundTripMs === null ? "" : `${duration(roundTripMs)}, `;
-      return `${trip}${lagText({ lagEvents, missingEvents })}`;
+      return `${trip}${lagText({ lagEvents, missingEvents, isHeld: held })}`;
     }
     default:
       throw state satisfies never;
   }
 }
 
-/** What is missing here of a site's line: "?" where only the leader knows. */
-export function missingText({ isOwn, missing }: Pick<Site, "isOwn" | "missing">): string {
+/** What is missing here of a site's line: "?" where only the leader knows. What one that is cut off has written since nobody can say. */
+export function missingText({ isOwn, isCutOff, missing }: Pick<Site, "isOwn" | "isCutOff" | "missing">): string {
   if (isOwn) return "-";
   if (missing === null) return "?";
-  return missing.events === 0 ? "none known" : `${count(missing.events)} for ${duration(missing.ms)}`;
+  if (missing.events === 0) return isCutOff ? "not known" : "none known";
+  return `${count(missing.events)} for ${duration(missing.ms)}`;
 }
 
-export function lagText({ lagEvents, missingEvents }: Pick<Link, "lagEvents" | "missingEvents">): string {
+export function lagText(link: Pick<Link, "lagEvents" | "missingEvents" | "isHeld">): string {
+  const { lagEvents, missingEvents } = link;
   const parts = [
-    lagEvents > 0 ? `${count(lagEvents)} to send` : "",
+    lagEvents > 0 ? `${count(lagEvents)} ${link.isHeld ? "held back until this site signs" : "to send"}` : "",
     missingEvents > 0 ? `${count(missingEvents)} to get` : "",
   ].filter((part) => part !== "");
   return parts.length === 0 ? "in step" : parts.join(", ");

@@ -1,10 +1,11 @@
-// The bar that is always there: who leads, in which epoch, how many vote, where this page reads from, and, in red, for how
+// The bar that is always there: which site of a mesh this is, who leads, in which epoch, how many vote, where this page reads from, and, in red, for how
 // long nobody has led.
 
 import { computed } from "@preact/signals";
 import { useEffect, useState } from "preact/hooks";
 import { majorityOf } from "./leadership.ts";
 import { cluster, goneSinceMs, hasLooked, isOpen, lastEpoch, leadership, timeline } from "./nodes.ts";
+import { ownSite } from "./own-site.ts";
 import { gapText } from "./timeline.ts";
 import { count, duration } from "./words.ts";
 
@@ -20,6 +21,12 @@ export function StatusBar() {
     <div class={`bar ${isGone ? "gone" : ""}`}>
       <h1>Tenure</h1>
       <dl aria-label="Leadership" id="status">
+        {ownSite.value !== null && (
+          <div>
+            <dt>Site</dt>
+            <dd id="own-site">{ownSite.value}</dd>
+          </div>
+        )}
         <div class="wide">
           <dt>Leader</dt>
           <dd id="leader">

@@ -63,11 +63,13 @@ export function meshLinesHandlers(lines: MeshLines | undefined, links: MeshLinks
   };
 }
 
-/** Each with what is missing here of its line, and how long ago it was heard itself: null where no link says it. */
+/** Each with what is missing here of its line, how long ago it was heard itself (null where no link says it), and whether it is cut off. */
 function sitesShown(lines: MeshLines, links: MeshLinks | undefined): object {
   const lacking = links?.lacking() ?? null;
   const views = links?.views() ?? [];
+  const cutOff = links?.cutOff();
   return lines.sites().map((site) => {
+    const cut = cutOff?.get(site.id);
     const heard = views.flatMap(({ controller, heardMsAgo }) =>
       controller === site.id && heardMsAgo !== null ? [heardMsAgo] : [],
     );
@@ -76,7 +78,8 @@ function sitesShown(lines: MeshLines, links: MeshLinks | undefined): object {
       ...(toSnake(site) as object),
       missing_events: lacking === null ? null : (missing?.events ?? 0),
       missing_ms: lacking === null ? null : Math.round(missing?.ms ?? 0),
-      heard_ms_ago: heard.length === 0 ? null : Math.min(...heard),
+      heard_ms_ago: heard.length === 0 ? (cut?.heardMsAgo ?? null) : Math.min(...heard),
+      cut_off_ms: cut?.ms ?? null,
     };
   });
 }

@@ -56,11 +56,13 @@ export interface MeshSites {
   readonly links: readonly LinkView[];
 }
 
-/** The last three are known on the leader alone. */
+/** The last four are known on the leader alone. */
 export interface ShownSite extends SiteView {
   readonly missingEvents: number | null;
   readonly missingMs: number | null;
   readonly heardMsAgo: number | null;
+  /** Null: it is linked, or never had a link there. Absent: of an earlier release. */
+  readonly cutOffMs?: number | null | undefined;
 }
 
 type LogFlag = "site" | "type" | "entity" | "after" | "limit" | "follow";

@@ -33,7 +33,9 @@ export function statusText({ nodeKey, status, why, gate, leftAt, own, sites, lin
   }
   rows.push(
     ...sites.map((site) => [`of ${site.id}`, siteText(site)]),
-    ...links.filter(isShown).map((link) => ["link", [linkText(link), ...refusedText(link)].join(", ")]),
+    ...links
+      .filter(isShown)
+      .map((link) => ["link", [linkText(link, gate.state !== "open"), ...refusedText(link)].join(", ")]),
   );
   return columns(rows.map((row) => row.map(printable)));
 }
@@ -43,31 +45,47 @@ export function sitesTable({ own, status, sites }: MeshSites, paint: Paint): str
     own === null
       ? []
       : [[own.controller, own.name, own.urls[0] ?? "", `own, ${status}`, `${own.size}`, "-", "-", own.line]];
-  const others = sites.map(({ id, name, url, status: known, line, size, missingEvents, heardMsAgo }) => [
-    id,
-    name,
-    url,
-    known,
-    `${size}`,
-    missingEvents === null ? "?" : `${missingEvents}`,
-    heardMsAgo === null ? "-" : `${duration(heardMsAgo)} ago`,
-    line ?? "-",
+  const others = sites.map((site) => [
+    site.id,
+    site.name,
+    site.url,
+    standing(site),
+    `${site.size}`,
+    site.missingEvents === null || isUnknown(site) ? "?" : `${site.missingEvents}`,
+    site.heardMsAgo === null ? "-" : `${duration(site.heardMsAgo)} ago`,
+    site.line ?? "-",
   ]);
   const rows = [...first, ...others].map((row) => row.map(printable));
   return table(["ID", "NAME", "URL", "STATUS", "EVENTS", "MISSING", "HEARD", "LINE"], rows, paint);
 }
 
+/** A site that is registered may be cut off all the same, until its registration expires. */
+function standing({ status, cutOffMs = null, heardMsAgo }: ShownSite): string {
+  if (cutOffMs === null) return status;
+  // Without a time in the column of the last word from it: how long it has been so at least.
+  return heardMsAgo === null ? `${status}, cut off for ${duration(cutOffMs)} or longer` : `${status}, cut off`;
+}
+
+/** What a site that is cut off has written since nobody can say, unless another site has it. */
+function isUnknown({ missingEvents, cutOffMs = null }: ShownSite): boolean {
+  return missingEvents === 0 && cutOffMs !== null;
+}
+
 /** What is here of a site, what is known to be elsewhere, and how old that is. */
-function siteText({ status, size, missingEvents, missingMs, heardMsAgo, lastEventAtMs }: ShownSite): string {
+function siteText(site: ShownSite): string {
+  const { size, missingEvents, missingMs, heardMsAgo, lastEventAtMs, cutOffMs = null } = site;
   const missing =
     missingEvents === null
       ? "what is missing is known on the leader"
-      : missingEvents === 0
-        ? "none known to be missing"
-        : `${missingEvents} missing for ${duration(missingMs ?? 0)}`;
+      : isUnknown(site)
+        ? "what is missing is not known"
+        : missingEvents === 0
+          ? "none known to be missing"
+          : `${missingEvents} missing for ${duration(missingMs ?? 0)}`;
   const last = lastEventAtMs === null ? "" : `, the last of ${isoTime(lastEventAtMs)} by its clock`;
-  const heard = heardMsAgo === null ? "no link to it here" : `heard ${duration(heardMsAgo)} ago`;
-  return `${status}, ${size} events here${last}, ${missing}, ${heard}`;
+  const silent = cutOffMs === null ? "no link to it here" : "not heard since this node leads";
+  const heard = heardMsAgo === null ? silent : `heard ${duration(heardMsAgo)} ago`;
+  return `${standing(site)}, ${size} events here${last}, ${missing}, ${heard}`;
 }
 
 /** A site that dials and has no link now is of interest only for what was refused from it. */
@@ -80,25 +98,15 @@ function refusedText({ blamed }: LinkView): string[] {
   return counts.length === 0 ? [] : [`refused: ${counts.join(", ")}`];
 }
 
-function linkText({
-  controller,
-  url,
-  connected,
-  downMs,
-  lagEvents,
-  lagMs,
-  missingEvents,
-  missingMs,
-  skewMs,
-  roundTripMs,
-  problem,
-}: LinkView): string {
+/** `isGated`: nothing of the own line is given out. */
+function linkText(link: LinkView, isGated: boolean): string {
+  const { controller, url, connected, downMs, missingEvents, missingMs, skewMs, roundTripMs, problem } = link;
   if (url === null && !connected) return `${controller ?? "?"}: no link now`;
   const who = `${url === null ? "from" : "to"} ${controller ?? "?"}${url === null ? "" : ` (${url})`}`;
   if (!connected)
     return `${who}: down${downMs === null ? "" : ` for ${duration(downMs)}`}${problem === null ? "" : `: ${problem}`}`;
   const late = [
-    lagEvents === 0 ? "" : `${lagEvents} to send, for ${duration(lagMs)}`,
+    sendText(link, isGated),
     missingEvents === 0 ? "" : `${missingEvents} to get, for ${duration(missingMs)}`,
   ].filter((text) => text !== "");
   const measured = [
@@ -106,6 +114,13 @@ function linkText({
     skewMs === null ? "" : `its clock ${skewMs >= 0 ? "+" : ""}${skewMs} ms`,
   ].filter((text) => text !== "");
   return [`${who}: ${late.length === 0 ? "in step" : late.join(", ")}`, ...measured].join(", ");
+}
+
+function sendText({ lagEvents, lagMs }: LinkView, isGated: boolean): string {
+  if (lagEvents === 0) return "";
+  // An age has only what was asked for; and nobody can ask for what is not shown.
+  if (lagMs === 0) return isGated ? `${lagEvents} held back until this site signs` : `${lagEvents} to send`;
+  return `${lagEvents} to send, for ${duration(lagMs)}`;
 }
 
 export function provenText({ controller, lines, ringHash, isPinned }: Proven, ms: number): string {

@@ -60,6 +60,8 @@ const OtherSite = strict({
   missing_events: nullable(Count),
   missing_ms: nullable(Type.Number()),
   heard_ms_ago: nullable(Type.Number()),
+  /** Of a site that had a link here and has none now, on the leader; absent in answers of earlier releases. */
+  cut_off_ms: Type.Optional(nullable(Type.Number())),
 });
 
 const ERRORS = ["MESH_DISABLED", "LOG_COMPACTED", "EVENTS_LOST"] as const;

@@ -11,7 +11,9 @@ import type { JournalReign } from "../journal/journal-reign.ts";
 import { ControllersFold } from "./controllers-fold.ts";
 import { MeshService, type MeshServiceOptions } from "./mesh.ts";
 
-function stage() {
+function stage(parents: readonly string[] = []) {
+  const clock = new ManualClock();
+  const heartbeats = new Map<string, number>();
   const controllers = new ControllersFold();
   const [home, paris] = ["home", "paris"].map((id) => new TestSite(ringOf(id, ["n1"], digest), digest)) as [
     TestSite,
@@ -44,7 +46,7 @@ function stage() {
     lines: [{ line: home.line, firstRing: home.ring, after: 0, size: 0 }],
   };
   const options = {
-    clock: new ManualClock(),
+    clock,
     digest,
     verify: fakeVerify(digest),
     random: seededRandom(1),
@@ -65,7 +67,9 @@ function stage() {
       pages: async () => [],
     },
     gate: { heard: (controller: string) => void heard.push(controller) },
-    controllers: {},
+    controllers: {
+      list: () => ["home", "paris", "oslo", "lima"].map((id) => ({ id, lastHeartbeatAtMs: heartbeats.get(id) ?? 1 })),
+    },
     receipts: {
       stateOf: () => null,
       receive: async ({ page }: { page: { line: string; items: readonly unknown[] } }) => {
@@ -75,10 +79,10 @@ function stage() {
       all: async function* () {},
       onGrown: () => () => undefined,
     },
-    sites: { close: () => undefined },
+    sites: { close: () => undefined, identify: () => new Promise(() => undefined) },
     settings: {
       accept: "vouched",
-      parents: [],
+      parents,
       heartbeatMs: 1_000,
       url: () => "http://home:1",
       version: "1",
@@ -86,7 +90,16 @@ function stage() {
     },
   };
   const mesh = new MeshService(options as unknown as MeshServiceOptions);
-  return { mesh, paris, received, heard, leave: () => apply("controller:left", "home", { by: "ada" }) };
+  return {
+    mesh,
+    clock,
+    apply,
+    heartbeats,
+    paris,
+    received,
+    heard,
+    leave: () => apply("controller:left", "home", { by: "ada" }),
+  };
 }
 
 it("while a site leaves, whoever is linked is heard and its pages are not wanted; whoever is not gets 501, as of a standalone site", async () => {
@@ -108,5 +121,54 @@ it("while a site leaves, whoever is linked is heard and its pages are not wanted
   await settled();
   await expect(mesh.deliver(late)).rejects.toMatchObject(refusal);
   expect([received, mesh.isLinked("paris")]).toEqual([[paris.line], false]);
+  mesh.close();
+});
+
+it("a site that had a link here and has none is cut off since it was heard; one that is known through others never had one", async () => {
+  const { mesh, clock, apply, heartbeats, leave } = stage();
+  apply("controller:registered", "lima", {
+    url: "http://lima:1",
+    name: "lima",
+    urls: [],
+    version: null,
+    metadata: { vouchedBy: "paris.1" },
+  });
+  await clock.advance(5_000);
+  // Both have registered with an earlier leader, and nothing was heard of them since.
+  expect([...mesh.cutOff()]).toEqual([
+    ["oslo", { ms: 5_000, heardMsAgo: null }],
+    ["paris", { ms: 5_000, heardMsAgo: null }],
+  ]);
+  const opened = mesh.open("paris", []);
+  if (opened.kind !== "open") throw new Error(opened.kind);
+  // It sends heartbeats, and opens no stream.
+  heartbeats.set("oslo", clock.wallMs());
+  expect([...mesh.cutOff()]).toEqual([]);
+  await clock.advance(2_000);
+  await mesh.deliver({ controller: "paris", heads: [] });
+  await clock.advance(3_000);
+  opened.stream.close();
+  await clock.advance(20_000);
+  expect([...mesh.cutOff()]).toEqual([["paris", { ms: 23_000, heardMsAgo: 23_000 }]]);
+  apply("controller:expired", "oslo", {});
+  expect(mesh.cutOff().get("oslo")).toEqual({ ms: 25_000, heardMsAgo: 25_000 });
+  apply("controller:evicted", "oslo", { by: "ada" });
+  expect(mesh.cutOff().has("oslo")).toBe(false);
+  leave();
+  expect([...mesh.cutOff()]).toEqual([]);
+  mesh.close();
+});
+
+it("a configured parent is cut off where it is not connected, also where it is known through others alone", async () => {
+  const { mesh, clock, apply } = stage(["http://lima:1"]);
+  apply("controller:registered", "lima", {
+    url: "http://lima:1",
+    name: "lima",
+    urls: [],
+    version: null,
+    metadata: { vouchedBy: "paris.1" },
+  });
+  await clock.advance(7_000);
+  expect(mesh.cutOff().get("lima")).toEqual({ ms: 7_000, heardMsAgo: null });
   mesh.close();
 });

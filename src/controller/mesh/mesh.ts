@@ -22,6 +22,7 @@ import type { Logger } from "../../ports/logger.ts";
 import type { MeshLines, OwnLineStatus } from "../../ports/mesh/lines.ts";
 import type {
   Arrival,
+  CutOffView,
   DeliveryAnswer,
   DepartureView,
   HintAnswer,
@@ -61,7 +62,7 @@ export interface MeshServiceOptions {
   readonly fold: Pick<SiteJournal, "controllers" | "follow">;
   readonly lines: MeshLines;
   readonly gate: Pick<SigningGate, "heard">;
-  readonly controllers: Pick<Controllers, "register" | "heartbeat" | "leave" | "join">;
+  readonly controllers: Pick<Controllers, "register" | "heartbeat" | "list" | "leave" | "join">;
   readonly receipts: {
     stateOf(line: LineId): LineState | null;
     receive(page: VerifiedPage): Promise<PageReceived>;
@@ -231,6 +232,12 @@ export class MeshService implements MeshLinks {
 
   views(): readonly LinkView[] {
     return this.#links?.views() ?? [];
+  }
+
+  cutOff(): ReadonlyMap<string, CutOffView> {
+    const { controllers, fold } = this.#options;
+    const known = { registry: fold.controllers.registry, heartbeats: controllers.list(true) };
+    return this.#links?.cutOff(known) ?? new Map();
   }
 
   lacking(): ReturnType<MeshLinks["lacking"]> {

@@ -23,8 +23,8 @@ export const WORDS: HttpWords = {
   failed: connectionFailure,
 };
 
-export function connectionFailure(error: unknown, endpoint: string): TenureError {
-  return httpFailure(error, endpoint, ETCD);
+export function connectionFailure(error: unknown, endpoint: string, hasAnswered = false): TenureError {
+  return httpFailure(error, endpoint, ETCD, hasAnswered);
 }
 
 function tooSlow(endpoint: string, timeoutMs: number): TenureError {

@@ -27,7 +27,7 @@ export function isUntrusted(error: unknown): boolean {
 }
 
 /** By the error code of Node; the rest is told with Node's own words. */
-function adviceFor(code: string, peer: Peer): string | undefined {
+function adviceFor(code: string, peer: Peer, hasAnswered: boolean): string | undefined {
   switch (code) {
     case "ECONNREFUSED":
       return `nothing listens there. ${peer.refusedAdvice}`;
@@ -36,6 +36,8 @@ function adviceFor(code: string, peer: Peer): string | undefined {
     case "EAI_AGAIN":
       return "the name could not be looked up just now. Check DNS.";
     case "ECONNRESET":
+      // Who speaks HTTP there did not begin to want TLS: it is a stop, a restart or the network.
+      if (hasAnswered) return "the connection was cut.";
       return `the connection was cut. If that lasts: ${peer.name} may want https://, or a client certificate (${clientCertificate(peer)}).`;
     case "EHOSTUNREACH":
       return "there is no route to it. Check the network and its firewalls.";
@@ -50,7 +52,8 @@ function clientCertificate({ tlsVariables }: Peer): string {
   return `commands: ${tlsVariables.cert} and ${tlsVariables.key}; the library: tls.cert and tls.key`;
 }
 
-export function connectionFailure(error: unknown, address: string, peer: Peer): TenureError {
+/** `hasAnswered`: something at this address has spoken HTTP with us before. */
+export function connectionFailure(error: unknown, address: string, peer: Peer, hasAnswered: boolean): TenureError {
   if (TenureError.is(error)) return error;
   const code = codeOf(error);
   const options = { cause: error };
@@ -84,7 +87,8 @@ export function connectionFailure(error: unknown, address: string, peer: Peer): 
   }
   if (code.startsWith("HPE_")) return peer.foreign(address, "its answer is not HTTP", options);
   const advice =
-    adviceFor(code, peer) ?? `${code === "" ? "the connection failed" : code}. Check the endpoint and the network.`;
+    adviceFor(code, peer, hasAnswered) ??
+    `${code === "" ? "the connection failed" : code}. Check the endpoint and the network.`;
   return new TenureError("BACKEND_UNAVAILABLE", `${peer.name} at ${address} can't be reached: ${advice}`, options);
 }
 

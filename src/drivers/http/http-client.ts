@@ -8,7 +8,7 @@ import { Agent as HttpAgent, type ClientRequest, type IncomingMessage, request a
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
 import type { TenureError } from "../../core/kit/errors.ts";
 import type { TlsFiles } from "../../ports/backends/backend.ts";
-import { HTTP_KEEPALIVE_MS } from "./limits.ts";
+import { ANSWERED_MAX, HTTP_KEEPALIVE_MS } from "./limits.ts";
 
 // Bound when this file is loaded, so that a user's fake timers can't keep a request waiting for ever.
 const startTimer = setTimeout;
@@ -31,8 +31,8 @@ export interface HttpRequest {
 export interface HttpWords {
   givenUp(address: string): TenureError;
   tooSlow(address: string, timeoutMs: number): TenureError;
-  /** Of whatever else was thrown, by Node or by `read`. */
-  failed(error: unknown, address: string): TenureError;
+  /** Of whatever else was thrown, by Node or by `read`. `hasAnswered`: something at this address has spoken HTTP before. */
+  failed(error: unknown, address: string, hasAnswered: boolean): TenureError;
 }
 
 export type ReadAnswer<T> = (response: IncomingMessage, address: string, answered: () => void) => Promise<T>;
@@ -42,6 +42,8 @@ export class HttpClient {
   readonly #plain = new HttpAgent({ keepAlive: true, keepAliveMsecs: HTTP_KEEPALIVE_MS });
   readonly #secure: HttpsAgent;
   readonly #requests = new Set<ClientRequest>();
+  /** The first ANSWERED_MAX addresses from which an answer came. */
+  readonly #answered = new Set<string>();
   #closed = false;
 
   constructor(tls: TlsFiles, words: HttpWords) {
@@ -69,10 +71,11 @@ export class HttpClient {
       this.#requests.add(request);
       noteOpening(way, request);
       const response = await send(request, asked.body);
+      if (this.#answered.size < ANSWERED_MAX) this.#answered.add(address);
       return await read(response, address, () => stopTimer(timer));
     } catch (error) {
       request?.destroy();
-      const failure = stopped ?? this.#words.failed(error, address);
+      const failure = stopped ?? this.#words.failed(error, address, this.#answered.has(address));
       throw way.isOpen ? failure : unsent(failure);
     } finally {
       stopTimer(timer);

@@ -12,6 +12,6 @@ test.each([
     /client certificate.*TENURE_SERVERS_CERT_FILE and TENURE_SERVERS_KEY_FILE/,
   ],
 ])("%s names the variables by which a command is given what it lacks", (code, words) => {
-  const failure = WORDS.failed(Object.assign(new Error("x"), { code }), "https://n1:7401");
+  const failure = WORDS.failed(Object.assign(new Error("x"), { code }), "https://n1:7401", false);
   expect(failure).toMatchObject({ code: "BACKEND_UNSUPPORTED", message: expect.stringMatching(words) });
 });

@@ -22,7 +22,7 @@ export const WORDS: HttpWords = {
       "BACKEND_UNAVAILABLE",
       `the server at ${url} did not answer within ${timeoutMs} ms. It may be stopped or overloaded, or the network is cut; the others are asked next.`,
     ),
-  failed: (error, url) => connectionFailure(error, url, SERVER),
+  failed: (error, url, hasAnswered) => connectionFailure(error, url, SERVER, hasAnswered),
 };
 
 function notServer(url: string, why: string, options?: { cause?: unknown }): TenureError {

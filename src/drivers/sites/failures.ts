@@ -18,7 +18,7 @@ export const WORDS: HttpWords = {
       "BACKEND_UNAVAILABLE",
       `the site at ${url} did not answer within ${timeoutMs} ms. It may be stopped or overloaded, or the network is cut; it is asked again.`,
     ),
-  failed: (error, url) => connectionFailure(error, url, SITE),
+  failed: (error, url, hasAnswered) => connectionFailure(error, url, SITE, hasAnswered),
 };
 
 function notSite(url: string, why: string, options?: { cause?: unknown }): TenureError {

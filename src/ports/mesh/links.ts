@@ -59,6 +59,14 @@ export interface LinkView {
   readonly blamed: Readonly<Record<string, number>>;
 }
 
+/** A site that had a link here and has none now. */
+export interface CutOffView {
+  /** Since it was heard last; where this node has not heard it since it leads: since then. */
+  readonly ms: number;
+  /** Null: not since this node leads. */
+  readonly heardMsAgo: number | null;
+}
+
 /** What came of an operator's word that this site leaves its mesh, or is back. */
 export interface DepartureView {
   readonly controller: string;
@@ -83,6 +91,8 @@ export interface MeshLinks {
   isEvicted(controller: string): boolean;
   hint(event: Readonly<Record<string, unknown>>): HintAnswer;
   views(): readonly LinkView[];
+  /** By site: those that had a link here (they have registered here themselves, or are configured parents) and have none now. */
+  cutOff(): ReadonlyMap<string, CutOffView>;
   /** What is lacking here of each line, as far as linked sites say: how many events, and since when that is known. Null: this node has no links. */
   lacking(): ReadonlyMap<LineId, { readonly events: number; readonly ms: number }> | null;
   /** Resolves when every link has ended. NOT_LEADER; BAD_REQUEST: there is no line yet. */

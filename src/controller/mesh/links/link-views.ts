@@ -31,18 +31,27 @@ export interface LinkViewsOptions {
   readonly lanes: () => Iterable<LagLane>;
 }
 
+/** What there was of links to one site since this node leads. */
+export interface LinkTrace {
+  readonly isLinked: boolean;
+  /** It is at the address of a configured parent: it was last, or says so itself. */
+  readonly isParent: boolean;
+  /** Over a link that has ended; null: there was none. */
+  readonly heardAtMs: number | null;
+}
+
 type LagsByLink = ReturnType<Lags["ofLinks"]>;
 
 export class LinkViews {
   readonly #options: LinkViewsOptions;
   readonly #lags = new Lags();
-  readonly #beganMs: number;
+  readonly beganMs: number;
   /** Who answered at a parent's address last, and when: also after that link has ended. */
   readonly #parents = new Map<string, { readonly controller: string; readonly atMs: number }>();
 
   constructor(options: LinkViewsOptions) {
     this.#options = options;
-    this.#beganMs = options.clock.monotonicMs();
+    this.beganMs = options.clock.monotonicMs();
   }
 
   /** Every second. */
@@ -73,6 +82,21 @@ export class LinkViews {
     return [...dialled, ...served.map((end) => this.#view(null, end, lags)), ...gone.map((peer) => this.#blamed(peer))];
   }
 
+  /** `urls`: as the site has registered them. */
+  traceOf(controller: string, urls: readonly string[]): LinkTrace {
+    const { ends, heard, parents } = this.#options;
+    const own = parents.filter((url) => {
+      const before = this.#parents.get(url);
+      return before === undefined ? urls.includes(url) : before.controller === controller;
+    });
+    const times = [`from ${controller}`, ...own.map((url) => `to ${url}`)].flatMap((id) => heard.get(id)?.atMs ?? []);
+    return {
+      isLinked: [...ends.values()].some((end) => end.controller === controller),
+      isParent: own.length > 0,
+      heardAtMs: times.length === 0 ? null : Math.max(...times),
+    };
+  }
+
   lacking(): ReadonlyMap<LineId, Lag> {
     return this.#lags.lines(this.#nowMs, this.#options.lanes(), this.#sizeOf);
   }
@@ -99,8 +123,7 @@ export class LinkViews {
       direction: url === null ? "served" : "dialled",
       url,
       connected: end !== undefined,
-      downMs:
-        end !== undefined || url === null || isLinked ? null : Math.round(nowMs - (before?.atMs ?? this.#beganMs)),
+      downMs: end !== undefined || url === null || isLinked ? null : Math.round(nowMs - (before?.atMs ?? this.beganMs)),
       roundTripMs: end?.roundTripMs ?? null,
       lagEvents: lag.events,
       lagMs: Math.round(lag.ms),

@@ -12,9 +12,10 @@ import type { LineId, Page } from "../../../core/mesh/model.ts";
 import { type LinkId, Spread, type SpreadEffect, type SpreadInput } from "../../../core/mesh/spread/index.ts";
 import type { Clock, Timer } from "../../../ports/clock.ts";
 import type { LineSource } from "../../../ports/mesh/lines.ts";
-import type { LinkView, ReceivedDelivery } from "../../../ports/mesh/links.ts";
+import type { CutOffView, LinkView, ReceivedDelivery } from "../../../ports/mesh/links.ts";
 import type { Delivered, Introduction, PageOutcome, Sites } from "../../../ports/mesh/sites.ts";
 import type { Blame } from "./blame.ts";
+import { type CutOffOptions, cutOffSites } from "./cut-off.ts";
 import { dialForEver } from "./dialled-link.ts";
 import type { AskProof, HeadsJudge } from "./heads-judge.ts";
 import type { IntakeQueue, KnownLines } from "./intake-queue.ts";
@@ -181,6 +182,11 @@ export class Links implements LinkHost {
 
   views(): readonly LinkView[] {
     return this.#views.all();
+  }
+
+  /** Of the sites that had a link here and have none now. */
+  cutOff(known: Pick<CutOffOptions, "registry" | "heartbeats">): ReadonlyMap<string, CutOffView> {
+    return cutOffSites({ ...known, clock: this.#options.clock, links: this.#views });
   }
 
   /** What is lacking here of each line, as far as those that are linked say. */
