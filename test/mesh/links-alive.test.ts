@@ -69,7 +69,7 @@ it("a question for a proof from a later size to an earlier one, at any node", as
   const { line } = evil.line;
   const asked = await hub.node.call(`/v1/mesh/consistency?line=${line}&from=2&to=1`, { key: "key-of-the-site-evil" });
   await lives();
-  expect(asked.status).toBe(404);
+  expect(asked.status).toBe(400);
 });
 
 it("heads count too: each costs a signature", async () => {

@@ -27,6 +27,7 @@ interface OwnSite {
   readonly generation: number;
   readonly size: number;
   readonly ring: { readonly keys: readonly { readonly node: string; readonly key: string }[] };
+  readonly lines: readonly { readonly ring_changes: number }[];
 }
 
 export async function startSite(nodes: number, controllerId: string): Promise<TenureCluster> {

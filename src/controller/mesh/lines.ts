@@ -3,6 +3,7 @@
 import { TenureError } from "../../core/kit/errors.ts";
 import type { LineId, Page } from "../../core/mesh/model.ts";
 import { controllerOf } from "../../core/mesh/proof/index.ts";
+import type { Possession, PossessionProof } from "../../core/mesh/registry/index.ts";
 import type { ConsistencyProof, InclusionProof } from "../../ports/events.ts";
 import type { Request } from "../../ports/jobs.ts";
 import type {
@@ -43,6 +44,10 @@ export class Lines implements MeshLines {
 
   own(): OwnLineView | null {
     return this.#options.own.view();
+  }
+
+  prove(possession: Possession): Promise<PossessionProof> {
+    return this.#options.own.prove(possession);
   }
 
   status(): OwnLineStatus {

@@ -3,7 +3,7 @@
 import { expect, it } from "vitest";
 import type { ChainEvent } from "../../core/events/index.ts";
 import { seededRandom } from "../../core/kit/random.ts";
-import { fakeSigner, fakeVerify } from "../../core/mesh/test-signatures.ts";
+import { fakeVerify } from "../../core/mesh/test-signatures.ts";
 import { ringOf, TestSite } from "../../core/mesh/test-site.ts";
 import { systemDigest as digest } from "../../drivers/system/digest.ts";
 import { ManualClock, settled } from "../../loops/test-clock.ts";
@@ -60,6 +60,7 @@ function stage(parents: readonly string[] = []) {
     lines: {
       own: () => own,
       status: () => ({ kind: "signing" }),
+      prove: () => Promise.resolve({ key: "", signature: "" }),
       lines: () => [],
       has: () => false,
       size: () => 0,
@@ -86,7 +87,6 @@ function stage(parents: readonly string[] = []) {
       heartbeatMs: 1_000,
       url: () => "http://home:1",
       version: "1",
-      signer: fakeSigner("home/n1", digest),
     },
   };
   const mesh = new MeshService(options as unknown as MeshServiceOptions);

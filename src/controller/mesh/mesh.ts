@@ -11,9 +11,9 @@ import type { Json } from "../../core/kit/json.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { LineId, LineState } from "../../core/mesh/model.ts";
-import { controllerOf, emptyLine, toBase64 } from "../../core/mesh/proof/index.ts";
+import { controllerOf, emptyLine } from "../../core/mesh/proof/index.ts";
 import type { Receipt } from "../../core/mesh/receipts/index.ts";
-import { type Accept, possessionText } from "../../core/mesh/registry/index.ts";
+import type { Accept } from "../../core/mesh/registry/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Controllers } from "../../ports/mesh/controllers.ts";
 import type { Digest } from "../../ports/digest.ts";
@@ -31,7 +31,7 @@ import type {
   OpenAnswer,
   ReceivedDelivery,
 } from "../../ports/mesh/links.ts";
-import type { Signer, VerifySignature } from "../../ports/signatures.ts";
+import type { VerifySignature } from "../../ports/signatures.ts";
 import type { Introduction, PageOutcome, Sites } from "../../ports/mesh/sites.ts";
 import type { JournalService } from "../journal/service.ts";
 import type { SiteJournal } from "../journal/site-journal.ts";
@@ -84,7 +84,6 @@ export interface MeshLinkSettings {
   /** Of this node's API. */
   readonly url: () => string;
   readonly version: string;
-  readonly signer: Signer;
 }
 
 export class MeshService implements MeshLinks {
@@ -296,7 +295,7 @@ export class MeshService implements MeshLinks {
   }
 
   /** Null while this node can't sign for the site; and of one that has left: it would be back. */
-  #introduction(receiver: string): Introduction | null {
+  #introduction(receiver: string): Promise<Introduction> | null {
     const { lines, settings, fold } = this.#options;
     if (fold.controllers.registry.leftAt !== null) return null;
     const own = lines.own();
@@ -304,14 +303,13 @@ export class MeshService implements MeshLinks {
     if (own === null || newest === undefined || !SIGNERS.has(lines.status().kind)) return null;
     const { controller: id, name, urls } = own;
     const url = settings.url();
-    const signature = settings.signer.sign(possessionText({ id, url, receiver }));
-    const proof = { key: toBase64(settings.signer.publicKey), signature: toBase64(signature) };
     // From the last line that begins with nothing: whoever is new to this site needs all that the newest one continues.
     const begin = own.lines.findLastIndex(({ after }) => after === 0);
     const before = own.lines.slice(Math.max(begin, 0), -1).slice(-INTRODUCED_LINES_MAX);
     const earlier = before.map(({ line, firstRing: ring }) => ({ line, ring }));
-    const metadata = { version: settings.version, urls, line: newest.line, ring: newest.firstRing, earlier, proof };
-    return { id, url, name, metadata };
+    const metadata = { version: settings.version, urls, line: newest.line, ring: newest.firstRing, earlier };
+    const proven = lines.prove({ id, url, receiver });
+    return proven.then((proof) => ({ id, url, name, metadata: { ...metadata, proof } }));
   }
 
   #knownLines(): KnownLines {

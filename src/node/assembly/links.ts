@@ -70,6 +70,6 @@ export function assembleLinks(world: ServicesWorld, log: NodeLog, parts: LinkedP
       onGrown: (listener) => fold.follow(({ receipt }) => listener(receipt.page.line)),
     },
     sites: links.sites,
-    settings: { ...links, url: site.url, version: site.version, signer: own.key.signer },
+    settings: { ...links, url: site.url, version: site.version },
   });
 }

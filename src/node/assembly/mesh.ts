@@ -3,7 +3,7 @@
 import type { EventsService } from "../../controller/journal/events.ts";
 import type { JournalService } from "../../controller/journal/service.ts";
 import type { SiteJournal } from "../../controller/journal/site-journal.ts";
-import { askCompared, askKey, askNote, type MeshAnswers } from "../../controller/mesh/own/key-queries.ts";
+import { askCompared, askKey, askNote, askProof, type MeshAnswers } from "../../controller/mesh/own/key-queries.ts";
 import { Lines } from "../../controller/mesh/lines.ts";
 import { OwnLine } from "../../controller/mesh/own/own-line.ts";
 import { OwnRing } from "../../controller/mesh/own/own-ring.ts";
@@ -12,7 +12,7 @@ import { SigningGate } from "../../controller/mesh/own/signing-gate.ts";
 import { continueLines } from "../../controller/mesh/own/succession.ts";
 import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
 import type { OwnPlace, Renewal } from "../../core/mesh/registry/index.ts";
-import type { LineState } from "../../core/mesh/model.ts";
+import type { LineState, Ring } from "../../core/mesh/model.ts";
 import { ringKeyOf } from "../../core/mesh/proof/index.ts";
 import { decodeEvent } from "../../core/events/index.ts";
 import type { ChainPoint } from "../../core/archive/index.ts";
@@ -100,6 +100,14 @@ export function assembleMesh(
   if (mesh === null) return undefined;
   const { fold } = around;
   const { key, peers, others } = mesh;
+  /** Of the other members with a key of this ring, the first that has an answer. */
+  const firstOf = async <T>({ keys }: Ring, ask: (peer: PeerKey) => Promise<T | null>): Promise<T | null> => {
+    for (const peer of others().filter((one) => keys.some(({ node }) => node === nodeIdOf(one)))) {
+      const answer = await ask(peer);
+      if (answer !== null) return answer;
+    }
+    return null;
+  };
   const ring = new OwnRing({
     ...around,
     ...mesh,
@@ -128,17 +136,15 @@ export function assembleMesh(
     clock: around.clock,
     ringWaits: () => ring.waits,
     held: () => gate.held,
-    askNote: async ({ keys }, asked) => {
-      const holders = others().filter((peer) => keys.some(({ node }) => node === nodeIdOf(peer)));
-      for (const peer of holders) {
-        const note = await askNote(peers, peer, asked);
-        if (note !== null) return note;
-      }
-      return null;
-    },
+    askNote: (signers, asked) => firstOf(signers, (peer) => askNote(peers, peer, asked)),
+    askProof: (signers, possession) => firstOf(signers, (peer) => askProof(peers, peer, possession)),
   });
-  const isCompared = (): boolean => gate.isCompared;
-  mesh.answerWith({ publicKey: own.publicKey, isCompared, noteFor: (asked) => own.noteFor(asked) });
+  mesh.answerWith({
+    publicKey: own.publicKey,
+    isCompared: () => gate.isCompared,
+    noteFor: (asked) => own.noteFor(asked),
+    proofFor: (possession) => (possession.id === own.view()?.controller ? own.proofFor(possession) : null),
+  });
   return {
     lines: new Lines({
       own,

@@ -3,6 +3,7 @@
 // it can't read or sign now.
 
 import type { LineId, Page, Ring } from "../../core/mesh/model.ts";
+import type { Possession, PossessionProof } from "../../core/mesh/registry/index.ts";
 import type { Request } from "../jobs.ts";
 import type { ConsistencyProof, InclusionProof } from "../events.ts";
 
@@ -38,6 +39,8 @@ export interface MeshLines extends LineSource {
   forks(site: string | null): Promise<readonly ForkView[]>;
   /** An operator says that nothing is to be compared any more; or that the next line begins. NOT_LEADER, BAD_REQUEST. */
   resume(request: Request, isNewLine: boolean): Promise<GateView>;
+  /** That this site has its keys, for one receiver. Never rejects. */
+  prove(possession: Possession): Promise<PossessionProof>;
   /** Of this node. */
   readonly publicKey: string;
 }

@@ -113,7 +113,7 @@ function stage(identified: SiteAnswer<string> = { kind: "answer", body: "parent"
       heads: new OwnHeads(lines, clock),
       heartbeatMs: 120_000,
       ownId: () => "child",
-      introduce: (receiver) => ({ id: "child", url: "http://child:1", name: receiver, metadata: {} }),
+      introduce: async (receiver) => ({ id: "child", url: "http://child:1", name: receiver, metadata: {} }),
       met: async ({ id }) => void calls.push(`met ${id}`),
       heard: (controller) => void calls.push(`heard ${controller}`),
       noted: (problem) => void noted.push(problem),

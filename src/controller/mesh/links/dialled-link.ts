@@ -61,7 +61,7 @@ export interface DialOptions {
   readonly heartbeatMs: number;
   readonly ownId: () => string;
   /** To the site with this id. Null: this site can't introduce itself yet. */
-  readonly introduce: (receiver: string) => Introduction | null;
+  readonly introduce: (receiver: string) => Promise<Introduction> | null;
   /** The parent says who it is: its ring is pinned here as that of a site that registers. Throws what refuses it. */
   readonly met: (introduction: Introduction) => Promise<void>;
   /** It was heard: its registration here goes on. */
@@ -217,7 +217,7 @@ class DialledLink implements LinkEnd {
       this.#ends("this site has no ring of keys yet");
       return false;
     }
-    const answer = await sites.register(this.url, introduction, this.#over.signal);
+    const answer = await sites.register(this.url, await introduction, this.#over.signal);
     if (answer.kind === "refused") this.#refused(answer);
     return answer.kind === "answer";
   }

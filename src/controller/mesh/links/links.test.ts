@@ -53,7 +53,7 @@ function stage(
     judge: { judge: () => judged } as unknown as LinksOptions["judge"],
     blame: new Blame(),
     ownId: () => "home",
-    introduce: () => introduction,
+    introduce: () => Promise.resolve(introduction),
     met: async () => undefined,
     heard: () => undefined,
     isPeer: () => true,

@@ -40,7 +40,7 @@ export interface LinksOptions {
   readonly blame: Blame;
   readonly ownId: () => string;
   /** To the site with this id. Null: this site has no ring of keys yet. */
-  readonly introduce: (receiver: string) => Introduction | null;
+  readonly introduce: (receiver: string) => Promise<Introduction> | null;
   /** Another site says who it is: see DialOptions. */
   readonly met: (introduction: Introduction) => Promise<void>;
   readonly heard: (controller: string) => void;

@@ -20,7 +20,14 @@ function stage() {
   };
   const heads = new OwnHeads(lines, clock);
   const urls = () => ["http://n1:1", "http://n2:1"];
-  const link = new ServedLink({ id: "from b", controller: "b", clock, introduction, heads: heads.forLink(), urls });
+  const link = new ServedLink({
+    id: "from b",
+    controller: "b",
+    clock,
+    introduction: Promise.resolve(introduction),
+    heads: heads.forLink(),
+    urls,
+  });
   return { clock, link, sizes };
 }
 

@@ -16,7 +16,7 @@ export interface ServedLinkOptions {
   readonly id: LinkId;
   readonly controller: string;
   readonly clock: Clock;
-  readonly introduction: Introduction;
+  readonly introduction: Promise<Introduction>;
   readonly heads: HeadsSent;
   /** Of this site, for whoever has to dial again. */
   readonly urls: () => readonly string[];
@@ -80,10 +80,16 @@ export class ServedLink implements LinkEnd {
     this.#settle();
     for (;;) {
       if (this.#state !== "open") return this.#leave();
+      if (!this.#isGreeted) return this.#greet();
       const message = this.#due() ?? (await this.#headsDue());
       if (message !== null) return message;
       await this.#bell.wait(this.#headsAtMs);
     }
+  }
+
+  async #greet(): Promise<object> {
+    this.#isGreeted = true;
+    return { hello: await this.#options.introduction };
   }
 
   /** What was handed out last is written: the stream delivers it, or breaks. */
@@ -95,10 +101,6 @@ export class ServedLink implements LinkEnd {
   }
 
   #due(): object | null {
-    if (!this.#isGreeted) {
-      this.#isGreeted = true;
-      return { hello: this.#options.introduction };
-    }
     const wish = this.#nextWish();
     if (wish !== undefined) return wish.kind === "graft" ? { graft: wish.graft } : { prune: { line: wish.line } };
     const page = this.#sending?.pages[this.#sending.handedOut];

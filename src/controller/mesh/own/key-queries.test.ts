@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { PeerKey } from "../../../core/kit/ids.ts";
-import { askKey, askNote, type MeshAnswers, withMeshAnswers } from "./key-queries.ts";
+import { askKey, askNote, askProof, type MeshAnswers, withMeshAnswers } from "./key-queries.ts";
 import type { NoteAsked } from "./own-line.ts";
 
 const PEER = "n2@1" as PeerKey;
@@ -14,7 +14,9 @@ function peersOf(mesh: MeshAnswers | null) {
 }
 
 function answers(noteFor: MeshAnswers["noteFor"]): MeshAnswers {
-  return { publicKey: "a key", isCompared: () => true, noteFor };
+  const proofFor: MeshAnswers["proofFor"] = ({ id, receiver }) =>
+    id === "paris" ? { key: "a key", signature: receiver } : null;
+  return { publicKey: "a key", isCompared: () => true, noteFor, proofFor };
 }
 
 test("a node answers with its key and with notes, once it can", async () => {
@@ -34,6 +36,14 @@ test("a node answers with its key and with notes, once it can", async () => {
   ]);
   expect(await askKey(peersOf(null), PEER)).toBeNull();
   expect(await askNote(peersOf(null), PEER, { line: "a.b", after: 3, size: 7 })).toBeNull();
+});
+
+test("a node proves for another one that their site has its keys, and for no other site", async () => {
+  const peers = peersOf(answers(() => Promise.resolve(null)));
+  const asked = { id: "paris", url: "http://paris:1", receiver: "oslo" };
+  expect(await askProof(peers, PEER, asked)).toEqual({ key: "a key", signature: "oslo" });
+  expect(await askProof(peers, PEER, { ...asked, id: "berlin" })).toBeNull();
+  expect(await askProof(peersOf(null), PEER, asked)).toBeNull();
 });
 
 test("a note that can't be made is no answer, and neither is nonsense", async () => {

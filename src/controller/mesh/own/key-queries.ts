@@ -1,7 +1,8 @@
 // What the members of a site ask each other for its line: the public key of a node, for the ring, a note that only a node with a key
-// of an earlier ring can sign, and whether the line was compared with the peers since that node runs. Best effort: a node that does not understand answers nothing.
+// of an earlier ring can sign, a proof that only such a node can give, and whether the line was compared with the peers since that node runs. Best effort: a node that does not understand answers nothing.
 
 import type { PeerKey } from "../../../core/kit/ids.ts";
+import type { Possession, PossessionProof } from "../../../core/mesh/registry/index.ts";
 import type { Answering, PeerQueries } from "../../../ports/peers/queries.ts";
 import type { NoteAsked } from "./own-line.ts";
 
@@ -9,6 +10,7 @@ import type { NoteAsked } from "./own-line.ts";
 const KEY = "tenure/mesh-key";
 const COMPARED = "tenure/mesh-compared";
 const NOTE = "tenure/mesh-note ";
+const PROOF = "tenure/mesh-proof ";
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
@@ -18,6 +20,8 @@ export interface MeshAnswers {
   /** The own line was compared with every peer, since this process started or some member of the site did that still runs. */
   readonly isCompared: () => boolean;
   noteFor(asked: NoteAsked): Promise<string | null>;
+  /** Null: it is not of this site. */
+  proofFor(possession: Possession): PossessionProof | null;
 }
 
 type Asking = Pick<PeerQueries, "ask">;
@@ -40,6 +44,18 @@ export async function askNote(peers: Asking, peer: PeerKey, { line, after, size 
   return answer === null ? null : decoder.decode(answer);
 }
 
+/** Not checked. */
+export async function askProof(
+  peers: Asking,
+  peer: PeerKey,
+  { id, url, receiver }: Possession,
+): Promise<PossessionProof | null> {
+  const answer = await peers.ask(peer, encoder.encode(`${PROOF}${id}\n${url}\n${receiver}`));
+  if (answer === null) return null;
+  const [key = "", signature = ""] = decoder.decode(answer).split("\n");
+  return { key, signature };
+}
+
 /** What a node answers: these questions, once there is somebody to answer them, and all `others`. */
 export function withMeshAnswers(mesh: () => MeshAnswers | null, others: Answering): Answering {
   return async (from, query) => {
@@ -49,6 +65,11 @@ export function withMeshAnswers(mesh: () => MeshAnswers | null, others: Answerin
       return key === undefined ? null : encoder.encode(key);
     }
     if (text === COMPARED) return encoder.encode(mesh()?.isCompared() === true ? "yes" : "no");
+    if (text.startsWith(PROOF)) {
+      const [id = "", url = "", receiver = ""] = text.slice(PROOF.length).split("\n");
+      const proof = mesh()?.proofFor({ id, url, receiver }) ?? null;
+      return proof === null ? null : encoder.encode(`${proof.key}\n${proof.signature}`);
+    }
     if (!text.startsWith(NOTE)) return others(from, query);
     const [line = "", after, size] = text.slice(NOTE.length).split(" ");
     const asked = { line, after: Number(after), size: Number(size) };

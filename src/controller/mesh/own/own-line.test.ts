@@ -10,6 +10,7 @@ import {
   successorOf,
   type Verdict,
 } from "../../../core/mesh/proof/index.ts";
+import { provenKey } from "../../../core/mesh/registry/index.ts";
 import { fakeVerify } from "../../../core/mesh/test-signatures.ts";
 import { decodeEvent, bytesOfHash, verifyConsistency } from "../../../core/events/index.ts";
 import { systemDigest as digest } from "../../../drivers/system/digest.ts";
@@ -145,6 +146,42 @@ describe("a change of the ring", () => {
     expect((await deceived.page(line, 7))!.items).toHaveLength(5);
     expect(await second.noteFor({ line, after: 0, size: 7 }), "its own key is not in that ring").toBeNull();
     expect(await first.noteFor({ line, after: 0, size: 13 }), "not applied here").toBeNull();
+  });
+});
+
+describe("the proof that a site has its keys", () => {
+  const asked = { id: "paris", url: "http://paris:1", receiver: "oslo" };
+
+  test("is by a key of the line's first ring, also at a node that came later: who meets the site first knows no other", async () => {
+    const stage = new OwnSiteStage(digest);
+    stage.ring("n1");
+    const first = stage.lineAt("n1");
+    const key = (await first.prove(asked)).key;
+    expect(key).toBe(stage.ringOf("n1").keys[0]!.key);
+    stage.ring("n1", "n2");
+    const rings: string[] = [];
+    const second = stage.lineAt("n2", {
+      askProof: async ({ keys }, possession) => {
+        rings.push(keys.map(({ node }) => node).join());
+        return first.proofFor(possession);
+      },
+    });
+    const proof = await second.prove(asked);
+    expect([proof.key, provenKey(proof, asked, verify), rings]).toEqual([key, key, ["n1"]]);
+  });
+
+  test("is by the node's own key where nobody else answers, or with something else: whoever has the line knows it", async () => {
+    const stage = new OwnSiteStage(digest);
+    stage.ring("n1");
+    const first = stage.lineAt("n1");
+    stage.ring("n1", "n2");
+    const own = stage.ringOf("n2").keys[0]!.key;
+    const answers = [null, first.proofFor({ ...asked, receiver: "rome" }), { key: "x", signature: "y" }];
+    for (const answer of [...answers, stage.lineAt("n3").proofFor(asked)]) {
+      const second = stage.lineAt("n2", { askProof: () => Promise.resolve(answer) });
+      const proof = await second.prove(asked);
+      expect([proof.key, provenKey(proof, asked, verify)]).toEqual([own, own]);
+    }
   });
 });
 

@@ -19,6 +19,7 @@ import {
   toBase64,
   withheldHash,
 } from "../../../core/mesh/proof/index.ts";
+import { type Possession, type PossessionProof, possessionText, provenKey } from "../../../core/mesh/registry/index.ts";
 import { sleep } from "../../../loops/time.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { Digest } from "../../../ports/digest.ts";
@@ -38,6 +39,8 @@ export interface OwnLineOptions extends PageReaderOptions {
   readonly digest: Digest;
   /** Asks the members with a key of this ring; null: none of them answers. */
   readonly askNote: (ring: Ring, asked: NoteAsked) => Promise<string | null>;
+  /** Asks the members with a key of this ring; null: none of them answers. */
+  readonly askProof: (ring: Ring, possession: Possession) => Promise<PossessionProof | null>;
   /** Why the leader has written no ring yet, or not the one that is wanted; null: it has. */
   readonly ringWaits: () => string | null;
   /** Why nothing is signed; null: it is. */
@@ -89,6 +92,25 @@ export class OwnLine implements LineSource {
     const { fold, digest, verify } = this.#options;
     const rings = fold.lines?.generations.find((one) => one.line === line)?.rings ?? [];
     return rings.some(({ ring }) => checkNote(note, ring, { digest, verify }).kind === "signed");
+  }
+
+  /**
+   * That this site has its keys: by a key of the first ring of its newest line, where a member that has one answers. Whoever meets the site for the first
+   * time knows no later ring: those are in the line, which it takes only from a site that it has met.
+   */
+  async prove(possession: Possession): Promise<PossessionProof> {
+    const { fold, askProof, verify } = this.#options;
+    const first = fold.lines?.generations.at(-1)?.rings[0]?.ring;
+    if (first === undefined || this.#isOurs(first)) return this.proofFor(possession);
+    const proof = await askProof(first, possession);
+    const key = proof === null ? null : provenKey(proof, possession, verify);
+    return proof !== null && first.keys.some((one) => one.key === key) ? proof : this.proofFor(possession);
+  }
+
+  /** By this node's own key. */
+  proofFor(possession: Possession): PossessionProof {
+    const { signer } = this.#options.key;
+    return { key: this.publicKey, signature: toBase64(signer.sign(possessionText(possession))) };
   }
 
   lines(): readonly LineId[] {

@@ -157,6 +157,7 @@ export class OwnSiteStage {
       clock: SOON,
       digest: this.#digest,
       askNote: () => Promise.resolve(null),
+      askProof: () => Promise.resolve(null),
       ringWaits: () => null,
       ...options,
     });
