@@ -161,7 +161,7 @@ export const MESH_MUTANTS: readonly Mutant[] = [
   inRunsOf({ lie: null, evicts: false, restores: true, topology: "tree" })(
     "mesh-earlier-lines-not-named",
     "invariant 1",
-    { file: MESH, find: "ring: newest.firstRing, earlier, proof };", replace: "ring: newest.firstRing, proof };" },
+    { file: MESH, find: "ring: newest.firstRing, earlier };", replace: "ring: newest.firstRing };" },
   ),
   inRunsOf({ ...BUSY, lie: null, evicts: false, restores: true, faults: 6, topology: "chain" })(
     "mesh-own-head-before-the-parent-is-compared",
