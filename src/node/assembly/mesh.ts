@@ -100,14 +100,6 @@ export function assembleMesh(
   if (mesh === null) return undefined;
   const { fold } = around;
   const { key, peers, others } = mesh;
-  /** Of the other members with a key of this ring, the first that has an answer. */
-  const firstOf = async <T>({ keys }: Ring, ask: (peer: PeerKey) => Promise<T | null>): Promise<T | null> => {
-    for (const peer of others().filter((one) => keys.some(({ node }) => node === nodeIdOf(one)))) {
-      const answer = await ask(peer);
-      if (answer !== null) return answer;
-    }
-    return null;
-  };
   const ring = new OwnRing({
     ...around,
     ...mesh,
@@ -136,8 +128,8 @@ export function assembleMesh(
     clock: around.clock,
     ringWaits: () => ring.waits,
     held: () => gate.held,
-    askNote: (signers, asked) => firstOf(signers, (peer) => askNote(peers, peer, asked)),
-    askProof: (signers, possession) => firstOf(signers, (peer) => askProof(peers, peer, possession)),
+    askNote: (signers, asked) => answerOf(others(), signers, (peer) => askNote(peers, peer, asked)),
+    askProof: (signers, possession) => answerOf(others(), signers, (peer) => askProof(peers, peer, possession)),
   });
   mesh.answerWith({
     publicKey: own.publicKey,
@@ -190,4 +182,17 @@ function sitesOf({ controllers: { registry } }: SiteJournal, lineState: MeshPart
 /** Whose events a site writes: as the log says, until an operator began a new line in it. */
 export function authorOf(logged: string, renewed: Renewal | null): string {
   return renewed?.before === logged ? renewed.author : logged;
+}
+
+/** Of the members with a key of this ring, the first that has an answer. */
+async function answerOf<T>(
+  others: readonly PeerKey[],
+  { keys }: Ring,
+  ask: (peer: PeerKey) => Promise<T | null>,
+): Promise<T | null> {
+  for (const peer of others.filter((one) => keys.some(({ node }) => node === nodeIdOf(one)))) {
+    const answer = await ask(peer);
+    if (answer !== null) return answer;
+  }
+  return null;
 }
