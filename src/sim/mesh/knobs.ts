@@ -62,6 +62,7 @@ function drawAll(random: Random) {
   // new jobs go on longer than that.
   const seconds = random.fork("duration").between(5, 10) + (restores ? RESTORING_S : 0);
   const kinds: readonly MeshFault["kind"][] = [];
+  const copiedMs: readonly [number, number] = [600, 4_000];
   return {
     topology: random.fork("topology").pick(topologies),
     /** The site that has three nodes. */
@@ -71,6 +72,8 @@ function drawAll(random: Random) {
     evicts,
     /** One site is started from an old copy of its disks. */
     restores,
+    /** When the copy is made: by then it has met others, and goes on afterwards. */
+    copiedMs,
     liar: random.fork("liar").pick(SITES),
     weather: drawWeather(random.fork("weather")),
     link: { latencyMinMs: random.fork("link").between(0.1, 3), latencyTailMs: 1 } satisfies Partial<LinkModel>,

@@ -55,8 +55,7 @@ const WEIGHTS: Readonly<Record<SiteKind, number>> = {
 };
 const KINDS = (Object.keys(WEIGHTS) as SiteKind[]).flatMap((kind) => Array.from({ length: WEIGHTS[kind] }, () => kind));
 const FAULTS_FROM_MS = 400;
-/** When the copy is made from which a site is restored, and how long after it: by then it has met others, and goes on afterwards. */
-const COPIED_MS: readonly [number, number] = [600, 4_000];
+/** How long after the copy was made a site is restored from it. */
 const RESTORED_AFTER_MS: readonly [number, number] = [300, 3_000];
 const FOR_MS: readonly [number, number] = [50, 2_500];
 /** Past the TTL of registrations, which is no matter of the wall clock. */
@@ -91,7 +90,7 @@ function draw(kind: SiteKind, random: Random, stage: MeshStage, knobs: MeshKnobs
     case "crash-site":
       return { atMs, kind, site: a, forMs };
     case "restore-site": {
-      const [copiedMs, afterMs] = [random.between(...COPIED_MS), random.between(...RESTORED_AFTER_MS)];
+      const [copiedMs, afterMs] = [random.between(...knobs.copiedMs), random.between(...RESTORED_AFTER_MS)];
       return { atMs: Math.floor(copiedMs), kind, site: a, forMs: Math.floor(afterMs) };
     }
     case "start-without-peer":

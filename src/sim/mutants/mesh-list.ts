@@ -107,11 +107,20 @@ export const MESH_MUTANTS: readonly Mutant[] = [
     file: WORD,
     find: 'if (eventType === "controller:forked") return this.#proven(line, payload);',
   }),
-  inRunsOf({ faults: 8, lie: "fork", topology: "twins" })("mesh-evidence-that-comes-early-is-dropped", "trap 73", {
-    file: WORD,
-    find: "if (state !== null) return state.ring;",
-    replace: "if (state === null || state !== null) return state?.ring ?? null;",
-  }),
+  inRunsOf({ faults: 8, lie: "fork", topology: "twins" })(
+    "mesh-evidence-that-comes-early-is-dropped",
+    "trap 73",
+    {
+      file: WORD,
+      find: "if (state !== null) return state.ring;",
+      replace: "if (state === null || state !== null) return state?.ring ?? null;",
+    },
+    {
+      file: WORD,
+      find: "      this.#keep(from, evidence as Evidence);\n      return null;",
+      replace: "      return null;",
+    },
+  ),
   forked(
     "mesh-heads-as-bare-sizes",
     "invariant 5",
@@ -163,7 +172,8 @@ export const MESH_MUTANTS: readonly Mutant[] = [
     "invariant 1",
     { file: MESH, find: "ring: newest.firstRing, earlier };", replace: "ring: newest.firstRing };" },
   ),
-  inRunsOf({ ...BUSY, lie: null, evicts: false, restores: true, faults: 6, topology: "chain" })(
+  // The copy is made before the site has met its parent.
+  inRunsOf({ ...BUSY, lie: null, evicts: false, restores: true, copiedMs: [300, 900], faults: 1, topology: "star" })(
     "mesh-own-head-before-the-parent-is-compared",
     "invariant 4",
     {

@@ -77,6 +77,12 @@ class Site {
     this.controllers.apply({ ...event, eventType: "controller:registered", entityId: id, payload });
   }
 
+  /** The first one of its line. */
+  ring(): void {
+    this.stage.ring("n1", "n2", "n3");
+    this.controllers.apply(this.stage.all.at(-1)!.event);
+  }
+
   async commit(): Promise<void> {
     this.holds = false;
     for (const apply of this.#held.splice(0)) apply();
@@ -183,11 +189,24 @@ function refuse(): never {
 }
 
 describe("one node", () => {
-  test("signs at once where nobody has registered, and writes nothing", async () => {
+  test("signs at once where nobody has registered, and writes where it is, once", async () => {
     const site = new Site(history());
     const node = site.start();
     await node.lead();
-    expect([node.state, node.gate.held, site.types(5)]).toEqual(["open", null, []]);
+    expect([node.state, node.gate.held, site.types(5)]).toEqual(["open", null, ["controller:gated"]]);
+    node.crash();
+    const next = site.start();
+    await next.lead();
+    expect([next.state, next.gate.held, site.types(6)]).toEqual(["open", null, []]);
+  });
+
+  test("of a new site signs at once, and writes nothing", async () => {
+    const site = new Site(new OwnSiteStage(digest));
+    const node = site.start();
+    await node.lead();
+    site.ring();
+    await site.clock.advance(3 * GATE_ASK_MS);
+    expect([node.state, node.gate.held, site.types(1)]).toEqual(["open", null, []]);
   });
 
   test("compares the first peer that registers: its disk may be older than that peer", async () => {
@@ -354,6 +373,60 @@ describe("a disk that is an older copy", () => {
     const [, last] = [site.stage.all.at(-2)!.event, site.stage.all.at(-1)!.event];
     expect(last).toMatchObject({ sourceControllerId: expect.stringMatching(/^c-one\+/) as string });
     expect(last.payload).toMatchObject({ line, through: 6, hash: site.stage.all[5]!.event.eventHash });
+  });
+
+  test("from before its first peer that went on alone: a crash once that peer has registered does not move the place", async () => {
+    const ahead = history();
+    ahead.grow(20);
+    const site = new Site(history());
+    await site.start().lead();
+    site.stage.grow(3);
+    site.register("b");
+    site.nodes[0]!.crash();
+    const node = site.start();
+    await node.lead();
+    await node.hear("b", await headOf(ahead));
+    expect(node.state).toBe("behind");
+    await node.gate.resume(REQUEST, true);
+    // What the copy wrote alone is no part of what b has, although that is longer.
+    expect(site.stage.all.at(-1)!.event.payload).toMatchObject({
+      through: 5,
+      hash: site.stage.all[4]!.event.eventHash,
+    });
+  });
+
+  test("from before its line that went on alone: the peers get everything again, also after a crash", async () => {
+    const ahead = new OwnSiteStage(digest);
+    ahead.grow(2);
+    ahead.ring("n1", "n2", "n3");
+    ahead.grow(20);
+    const stage = new OwnSiteStage(digest);
+    stage.grow(2);
+    const site = new Site(stage);
+    await site.start().lead();
+    stage.grow(3);
+    site.ring();
+    await site.clock.advance(GATE_ASK_MS);
+    site.register("b");
+    site.nodes[0]!.crash();
+    const node = site.start();
+    await node.lead();
+    await node.hear("b", await headOf(ahead));
+    expect(node.state).toBe("behind");
+    await node.gate.resume(REQUEST, true);
+    expect(site.stage.all.at(-1)!.event.payload).toMatchObject({ through: 0, hash: null });
+  });
+
+  test("of a new site whose keys are older: it is said at once that nothing of it is common", async () => {
+    const ahead = history();
+    ahead.grow(20);
+    const site = new Site(new OwnSiteStage(digest));
+    const node = site.start();
+    await node.lead();
+    site.ring();
+    site.register("b");
+    await node.hear("b", await headOf(ahead));
+    expect([node.state, site.controllers.registry.gated]).toMatchObject(["behind", { through: 0 }]);
   });
 
   test("asked for twice before its ring is written, it is one new line", async () => {

@@ -66,6 +66,8 @@ export class SigningGate {
   #isStopped = false;
   /** Somebody was to be compared, at some time of this process. */
   #hasWaited = false;
+  /** This leader began without a line, and not from nothing: the place is written as soon as there is a line. */
+  #isMarkDue = false;
   /** The place that is being written. */
   #marking: Promise<void> = Promise.resolve();
   /** The new line that is being written. */
@@ -150,16 +152,24 @@ export class SigningGate {
   }
 
   #begin(reign: JournalReign): void {
-    const { registry, head } = this.#options;
-    // With no peers there is nobody to wait for, and it is not opened for good: the disk may be from before the first of them registered.
     // Open: also where another leader of this site has compared, and ended before it wrote that.
-    if (this.#gate.isOpen || registry.peers().length === 0) return this.#resumed(reign);
-    if (registry.gated === null) {
-      // Before anybody is asked: what is written meanwhile, and a crash then, must not move the place.
-      const { sequence: through, hash, frontier } = head();
+    if (this.#gate.isOpen) return this.#resumed(reign);
+    this.#mark(reign);
+    // With no peers there is nobody to wait for, and it is not opened for good: the disk may be from before the first of them registered.
+    if (this.#options.registry.peers().length > 0) void this.#ask();
+  }
+
+  /** Before anybody is asked, and also where there is nobody to ask: what is written meanwhile, and a crash then, must not move the place. */
+  #mark(reign: JournalReign): void {
+    const { registry, head } = this.#options;
+    if (registry.gated !== null) return;
+    const { sequence: through, hash, frontier } = head();
+    if (registry.own !== null) {
       this.#marking = this.#note(reign, "controller:gated", { through, hash, frontier: toBase64(frontier) });
+    } else {
+      // The disk may be from before there was a line, which went on elsewhere. Where there is nothing on it, the site is a new one.
+      this.#isMarkDue = through > 0;
     }
-    void this.#ask();
   }
 
   async #compare(peer: string, notes: readonly string[], isAll: boolean): Promise<void> {
@@ -172,6 +182,7 @@ export class SigningGate {
     this.#gate.heard(peer, findings, isAll);
     const standing = this.#standing();
     if (standing.kind === "behind" && before !== "behind") {
+      this.#markNothing();
       this.#options.logger.error({ event: "mesh-behind", peer }, `${textOf(standing)}.`);
     }
     if (standing.kind === "open" && this.#door.current !== null) this.#open("every peer has a part of it");
@@ -255,8 +266,20 @@ export class SigningGate {
     });
   }
 
+  /** Where this leader has written no place: of what there is of the line, nothing is known to be common with anybody. */
+  #markNothing(): void {
+    const { registry } = this.#options;
+    const reign = this.#door.current;
+    if (reign === null || registry.own === null) return;
+    this.#isMarkDue = false;
+    this.#marking = this.#marking.then(async () => {
+      if (registry.gated === null) await this.#note(reign, "controller:gated", NOTHING);
+    });
+  }
+
   async #ask(): Promise<void> {
     const { hasOthers, askOthers } = this.#options;
+    if (this.#isMarkDue) this.#markNothing();
     // Whoever was missing may be evicted. A node that does not lead may not know its peers yet; and where there were none (nobody, or those
     // that had left when this disk was written), the first one is compared when it comes.
     const { kind } = this.#standing();
