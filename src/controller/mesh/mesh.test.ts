@@ -1,10 +1,12 @@
 // A site's part in the mesh while it leaves: whoever is linked is heard until its link ends, and nobody's pages are taken (decision 63).
 
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import type { ChainEvent } from "../../core/events/index.ts";
 import { seededRandom } from "../../core/kit/random.ts";
 import { fakeVerify } from "../../core/mesh/test-signatures.ts";
 import { ringOf, TestSite } from "../../core/mesh/test-site.ts";
+import type { LineState } from "../../core/mesh/model.ts";
+import { lineIdOf, recoveredPayload } from "../../core/mesh/proof/index.ts";
 import { systemDigest as digest } from "../../drivers/system/digest.ts";
 import { ManualClock, settled } from "../../loops/test-clock.ts";
 import type { JournalReign } from "../journal/journal-reign.ts";
@@ -12,6 +14,7 @@ import { ControllersFold } from "./controllers-fold.ts";
 import { MeshService, type MeshServiceOptions } from "./mesh.ts";
 
 function stage(parents: readonly string[] = []) {
+  const states = new Map<string, LineState>();
   const clock = new ManualClock();
   const heartbeats = new Map<string, number>();
   const controllers = new ControllersFold();
@@ -72,7 +75,8 @@ function stage(parents: readonly string[] = []) {
       list: () => ["home", "paris", "oslo", "lima"].map((id) => ({ id, lastHeartbeatAtMs: heartbeats.get(id) ?? 1 })),
     },
     receipts: {
-      stateOf: () => null,
+      stateOf: (line: string) => states.get(line) ?? null,
+      pointOf: (line: LineState) => Promise.resolve(line),
       receive: async ({ page }: { page: { line: string; items: readonly unknown[] } }) => {
         received.push(page.line);
         return { kind: "accepted", accepted: page.items.length, duplicates: 0 };
@@ -94,6 +98,7 @@ function stage(parents: readonly string[] = []) {
     mesh,
     clock,
     apply,
+    states,
     heartbeats,
     paris,
     received,
@@ -171,4 +176,42 @@ it("a configured parent is cut off where it is not connected, also where it is k
   await clock.advance(7_000);
   expect(mesh.cutOff().get("lima")).toEqual({ ms: 7_000, heardMsAgo: null });
   mesh.close();
+});
+
+describe("a line that continues another one", () => {
+  /** A site with three events in its first line, of which all are here, and the next line with one event. */
+  function continued() {
+    const staged = stage();
+    const { paris, states, apply } = staged;
+    const old: LineState = {
+      ...paris.start,
+      size: 3,
+      hash: paris.hash(3),
+      timestamp: 1,
+      frontier: paris.frontier(3).slice(),
+      checkpoint: paris.head(3),
+    };
+    states.set(paris.line, old);
+    const ring = { ...ringOf("paris", ["n1"], digest, 2), keys: paris.ring.keys };
+    const line = lineIdOf(ring, digest);
+    const next = new TestSite(ring, digest, {
+      state: { ...old, line, ring, isStated: false, checkpoint: null },
+      leaves: paris.leaves(3),
+    });
+    const pin = (id: string, of: typeof ring): void => {
+      const site = { url: `http://${id}:1`, name: id, urls: [], version: null, metadata: {} };
+      apply("controller:registered", id, { ...site, line: lineIdOf(of, digest), ring: of });
+    };
+    return { ...staged, old, next, pin };
+  }
+
+  it("is taken although somebody has vouched for another one of the same generation, of which nothing ever comes", async () => {
+    const { mesh, old, next, pin } = continued();
+    pin("paris", { ...next.ring, author: "made-up" });
+    pin("paris", next.ring);
+    next.write({ eventType: "controller:recovered", entityId: "paris", payload: recoveredPayload(old) });
+    const delivery = { controller: "paris", pages: [next.page(3, 4)], heads: [] };
+    expect(await mesh.deliver(delivery)).toMatchObject({ body: { pages: [{ accepted: 1 }] } });
+    mesh.close();
+  });
 });

@@ -346,7 +346,8 @@ export class MeshService implements MeshLinks {
     const ring = this.#known.firstRingOf(line);
     if (ring === null) return null;
     if (ring.generation === 1 || after === 0) return emptyLine(ring, digest);
-    const before = fold.controllers.registry.lineBefore(controllerOf(line), line);
+    const isHere = (one: LineId): boolean => receipts.stateOf(one) !== null;
+    const before = fold.controllers.registry.lineBefore(controllerOf(line), line, isHere);
     const old = before === null ? null : receipts.stateOf(before);
     if (old === null || old.size < after) return null;
     const { hash, timestamp, frontier } = await receipts.pointOf(old, after);

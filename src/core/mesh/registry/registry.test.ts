@@ -505,7 +505,7 @@ describe("a site that was recovered or renewed before", () => {
     const stage = new Stage();
     expect(stage.register(asked("far", { shown: third }))).toBe("write");
     expect(stage.registry.site("far")!.lines.map(({ line }) => line)).toEqual(["far.1", "far.2", third.line]);
-    expect(stage.registry.lineBefore("far", third.line)).toBe("far.2");
+    expect(stage.registry.lineBefore("far", third.line, () => true)).toBe("far.2");
     expect(stage.register(asked("far", { shown: third }))).toBe("unchanged");
   });
 
