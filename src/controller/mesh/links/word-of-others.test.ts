@@ -6,6 +6,7 @@ import { checkPage, type CheckedEvent, evidenceOf, lineIdOf, ringHashOf } from "
 import { TenureError } from "../../../core/kit/errors.ts";
 import { Registry } from "../../../core/mesh/registry/index.ts";
 import { fakeVerify } from "../../../core/mesh/test-signatures.ts";
+import type { Ring as HeldRing } from "../../../core/mesh/model.ts";
 import { ringOf, TestSite } from "../../../core/mesh/test-site.ts";
 import { systemDigest as digest } from "../../../drivers/system/digest.ts";
 import { ManualClock } from "../../../loops/test-clock.ts";
@@ -62,16 +63,11 @@ function stage() {
     ({ state } = step.value);
     await word.take(hub.line, step.value.events);
   };
+  const write = (eventType: EventDraft["eventType"], entityId: string, payload: object): void =>
+    apply({ id: "a", eventType, entityType: "controller", entityId, payload: payload as EventPayload, timestamp: 1 });
   const approve = (entityId: string, hash: string): void =>
-    apply({
-      id: "a",
-      eventType: "controller:approved",
-      entityType: "controller",
-      entityId,
-      payload: { by: "ada", ring: hash },
-      timestamp: 1,
-    });
-  return { registry, written, hub, forker, take, word, states, approve, disk };
+    write("controller:approved", entityId, { by: "ada", ring: hash });
+  return { registry, written, hub, forker, take, word, states, approve, apply: write, disk };
 }
 
 function vouch(hub: TestSite, id: string, change: object = {}): void {
@@ -180,6 +176,40 @@ describe("a registration in another site's line", () => {
     await take();
     expect(registry.site("b")!.lines.map(({ ring }) => ring.author)).toEqual(["b.1", "hub", "b+1"]);
     expect(registry.site("b")!.approvedRing).toBeNull();
+  });
+
+  it("pins no line with keys that the site never had: not before a generation that follows in the same page", async () => {
+    const { registry, hub, forker, take, apply } = stage();
+    const { line, ring } = forker;
+    apply("controller:registered", "forker", { url: "", name: "f", urls: [], version: null, metadata: {}, line, ring });
+    const named = (of: typeof ring) => ({ line: lineIdOf(of, digest), ring: of });
+    const [second, third] = [2, 3].map((generation) => named({ ...ring, generation, author: "made-up" }));
+    const forged = named({ ...second!.ring, keys: hub.ring.keys });
+    vouch(hub, "forker", second);
+    vouch(hub, "forker", { ...third, earlier: [forged] });
+    await take();
+    expect(registry.standingOf("forker", forged.line, "vouched").kind).toBe("unknown");
+    expect(registry.site("forker")!.lines.map((one) => one.line)).toEqual([line, second!.line]);
+    // What was said in the page before is no other line.
+    vouch(hub, "forker", { ...third, earlier: [second] });
+    vouch(hub, "forker", { ...named({ ...third!.ring, generation: 4 }), earlier: [second, third] });
+    await take();
+    expect(registry.site("forker")!.lines.map((one) => one.ring.generation)).toEqual([1, 2, 3, 4]);
+  });
+
+  it("pins no line with other keys before a ring that an operator has approved by its hash", async () => {
+    const { registry, hub, take, approve } = stage();
+    const named = (of: HeldRing) => ({ line: lineIdOf(of, digest), ring: of });
+    const approved = ringOf("c", ["n1"], digest, 3);
+    approve("c", ringHashOf(approved, digest));
+    const own = named({ ...approved, generation: 1 });
+    const forged = named({ ...approved, generation: 2, keys: hub.ring.keys });
+    vouch(hub, "c", { ...named(approved), earlier: [own, forged] });
+    await take();
+    expect(registry.site("c")!.lines).toEqual([]);
+    vouch(hub, "c", { ...named(approved), earlier: [own] });
+    await take();
+    expect(registry.site("c")!.lines).toEqual([own, named(approved)]);
   });
 
   it("of a ring that is pinned says nothing new, also where an operator approves it by its hash: two sites would tell each other for ever", async () => {
