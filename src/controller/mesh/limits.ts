@@ -91,6 +91,8 @@ export const VOUCHED_URL_LENGTH_MAX = 512;
 export const VOUCHED_NAME_LENGTH_MAX = 128;
 /** Sites that one site may vouch for, itself or through others: a hostile one must not fill the registry. */
 export const VOUCHED_PER_LINE_MAX = 256;
+/** Lines of one site that others have vouched for, and of which nothing has come: with as many that the site names itself they are fewer than are kept. */
+export const VOUCHED_EMPTY_LINES_MAX = 15;
 /** Arrivals that wait in memory to be shown; past them they are read from the archives. */
 export const FEED_WAITING_MAX = 8_192;
 export const FEED_WAITING_BYTES_MAX = 16 * 1024 * 1024;

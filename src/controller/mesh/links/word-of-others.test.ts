@@ -4,7 +4,8 @@ import { describe, expect, it } from "vitest";
 import type { ChainEvent, EventDraft, EventPayload } from "../../../core/events/index.ts";
 import { checkPage, type CheckedEvent, evidenceOf, lineIdOf, ringHashOf } from "../../../core/mesh/proof/index.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
-import { Registry } from "../../../core/mesh/registry/index.ts";
+import { decideRegister, type PinnedLine, Registry } from "../../../core/mesh/registry/index.ts";
+import { LINES_PER_SITE_MAX } from "../../../core/mesh/registry/limits.ts";
 import { fakeVerify } from "../../../core/mesh/test-signatures.ts";
 import type { Ring as HeldRing } from "../../../core/mesh/model.ts";
 import { ringOf, TestSite } from "../../../core/mesh/test-site.ts";
@@ -210,6 +211,42 @@ describe("a registration in another site's line", () => {
     vouch(hub, "c", { ...named(approved), earlier: [own] });
     await take();
     expect(registry.site("c")!.lines).toEqual([own, named(approved)]);
+  });
+
+  it("of generations that somebody made up with the site's own keys, of which nothing comes, pushes out no line of which something has come", async () => {
+    const { registry, hub, forker, take, apply } = stage();
+    const { line, ring } = forker;
+    const registered = { url: "", name: "forker", urls: [], version: null, metadata: {} };
+    apply("controller:registered", "forker", { ...registered, line, ring });
+    for (let generation = 2; generation <= 2 * LINES_PER_SITE_MAX; generation++) {
+      const fake = { ...ring, generation, author: "hub" };
+      vouch(hub, "forker", { ring: fake, line: lineIdOf(fake, digest) });
+      if (generation % 3 === 0) await take();
+    }
+    await take();
+    const earlier = Array.from({ length: LINES_PER_SITE_MAX - 1 }, (_, at) => {
+      const fake = { ...ring, generation: at + 2, author: "hub.2" };
+      return { line: lineIdOf(fake, digest), ring: fake };
+    });
+    vouch(hub, "forker", { ...earlier.at(-1)!, earlier: earlier.slice(0, -1) });
+    await take();
+    expect(registry.standingOf("forker", line, "vouched").kind).toBe("wanted");
+    const shown = { line, ring, ringHash: ringHashOf(ring, digest), earlier: [], provenBy: ring.keys[0]!.key };
+    const asked = { id: "forker", ...registered, shown };
+    const inForce = (of: string) => (of === line ? ring : null);
+    expect(decideRegister(registry, asked, inForce).kind).not.toBe("refused");
+    // The site's own next generations follow those that nobody has written in.
+    const [second, third] = [2, 3].map((generation) => {
+      const made = { ...ring, generation, author: `forker+${generation}` };
+      return { line: lineIdOf(made, digest), ring: made };
+    }) as [PinnedLine, PinnedLine];
+    const proven = { ...third, ringHash: ringHashOf(third.ring, digest), provenBy: ring.keys[0]!.key };
+    const decision = decideRegister(registry, { ...asked, shown: { ...proven, earlier: [second] } }, inForce);
+    if (decision.kind !== "write") throw new Error(decision.kind);
+    apply("controller:registered", "forker", decision.payload);
+    for (const one of [line, second.line, third.line]) {
+      expect(registry.standingOf("forker", one, "vouched").kind, one).toBe("wanted");
+    }
   });
 
   it("of a ring that is pinned says nothing new, also where an operator approves it by its hash: two sites would tell each other for ever", async () => {

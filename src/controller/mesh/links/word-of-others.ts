@@ -38,6 +38,7 @@ import {
   EVIDENCE_WAITING_MAX,
   EVIDENCE_WAITING_PER_LINE_MAX,
   OWN_URLS_MAX,
+  VOUCHED_EMPTY_LINES_MAX,
   VOUCHED_NAME_LENGTH_MAX,
   VOUCHED_PER_LINE_MAX,
   VOUCHED_URL_LENGTH_MAX,
@@ -183,7 +184,7 @@ export class WordOfOthers {
       version,
       line: named,
       ring,
-      ...unknownOf(earlier, known),
+      ...unknownOf(earlier, known, known?.lines.at(-1)),
       metadata,
     };
     return { eventType: "controller:registered", entityId: id, payload: word as unknown as EventPayload };
@@ -206,10 +207,17 @@ export class WordOfOthers {
     // An approved ring that is pinned has come; what follows it is as after any other.
     const isAwaited =
       approvedRing !== null && !lines.some((one) => ringHashOf(one.ring, tools.digest) === approvedRing);
-    if (!isAwaited) return lines.length === 0 || this.#doFollow(lines, unknown);
-    if (ringHashOf(ring, tools.digest) !== approvedRing) return false;
+    if (!isAwaited) return lines.length === 0 || (this.#hasRoom(lines, unknown) && this.#doFollow(lines, unknown));
+    if (ringHashOf(ring, tools.digest) !== approvedRing || !this.#hasRoom([], unknown)) return false;
     // The hash says nothing of the lines before it.
     return unknown.every((one) => hasNoOtherKeys(one.ring, ring)) || this.#doFollow(lines, unknown);
+  }
+
+  /** The last lines of a site are kept: those of which nothing comes, because somebody has made them up, push out none of the others. */
+  #hasRoom(lines: readonly PinnedLine[], next: readonly PinnedLine[]): boolean {
+    const { stateOf } = this.#options;
+    const empty = lines.length - 1 - lines.findLastIndex(({ line }) => stateOf(line) !== null);
+    return empty + next.length <= VOUCHED_EMPTY_LINES_MAX;
   }
 
   #doFollow(lines: readonly PinnedLine[], next: readonly PinnedLine[]): boolean {

@@ -67,7 +67,8 @@ export function decideRegister(
       ? unshownRefusal(known)
       : ringRefusal(id, known, shown, ringInForce, (line) => registry.forkOf(line) !== undefined);
   if (refusal !== null) return refusal;
-  const ring = shown === null ? {} : { line: shown.line, ring: shown.ring, ...unknownOf(shown.earlier, known) };
+  const last = known?.lines.findLast((one) => ringInForce(one.line) !== null) ?? known?.lines[0];
+  const ring = shown === null ? {} : { line: shown.line, ring: shown.ring, ...unknownOf(shown.earlier, known, last) };
   // Approved for keys that were not known here; now they are, and from now on the proof is asked for again.
   const isOver = shown !== null && known?.approvedRing === shown.ringHash && isPinnedKey(known, shown, ringInForce);
   const payload = { url, name, urls, version, ...ring, ...(isOver ? { isApprovalOver: true } : {}), metadata };
@@ -233,13 +234,18 @@ function isKeyOf(key: string | null, rings: readonly (Ring | null)[]): boolean {
   return key !== null && rings.some((ring) => ring?.keys.some((one) => one.key === key));
 }
 
-/** Lines between the newest that is known here and the one that is shown: where a site was renewed twice meanwhile, or is new here. */
+/**
+ * Lines between one that is known here (`last`) and the one that is shown: where a site was renewed twice meanwhile, or is new here. For the site itself
+ * that is the last line of which something has come: of others after it somebody else may have spoken.
+ */
 export function unknownOf(
   earlier: readonly PinnedLine[],
   known: KnownSite | undefined,
+  last: PinnedLine | undefined,
 ): { readonly earlier?: readonly PinnedLine[] } {
-  const newest = known?.lines.at(-1)?.ring.generation ?? 0;
-  const unknown = earlier.filter(({ ring }) => ring.generation > newest);
+  const generation = last?.ring.generation ?? 0;
+  const pinned = new Set(known?.lines.map(({ line }) => line));
+  const unknown = earlier.filter(({ line, ring }) => ring.generation > generation && !pinned.has(line));
   return unknown.length === 0 ? {} : { earlier: unknown };
 }
 
