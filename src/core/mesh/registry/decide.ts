@@ -67,8 +67,7 @@ export function decideRegister(
       ? unshownRefusal(known)
       : ringRefusal(id, known, shown, ringInForce, (line) => registry.forkOf(line) !== undefined);
   if (refusal !== null) return refusal;
-  const last = known?.lines.findLast((one) => ringInForce(one.line) !== null) ?? known?.lines[0];
-  const ring = shown === null ? {} : { line: shown.line, ring: shown.ring, ...unknownOf(shown.earlier, known, last) };
+  const ring = shown === null ? {} : { line: shown.line, ring: shown.ring, ...earlierOf(known, shown, ringInForce) };
   // Approved for keys that were not known here; now they are, and from now on the proof is asked for again.
   const isOver = shown !== null && known?.approvedRing === shown.ringHash && isPinnedKey(known, shown, ringInForce);
   const payload = { url, name, urls, version, ...ring, ...(isOver ? { isApprovalOver: true } : {}), metadata };
@@ -232,6 +231,15 @@ function isPinnedKey({ lines }: KnownSite, { line, ring, provenBy }: ShownRing, 
 
 function isKeyOf(key: string | null, rings: readonly (Ring | null)[]): boolean {
   return key !== null && rings.some((ring) => ring?.keys.some((one) => one.key === key));
+}
+
+/** Whoever shows a ring that an operator has approved, without a proof, has proven nothing: the hash says nothing of other lines and their keys. */
+function earlierOf(known: KnownSite | undefined, shown: ShownRing, inForce: RingInForce) {
+  const { earlier, line, ring, ringHash, provenBy } = shown;
+  const last = known?.lines.findLast((one) => inForce(one.line) !== null) ?? known?.lines[0];
+  const isProven = known?.approvedRing !== ringHash || isKeyOf(provenBy, [ring, inForce(line)]);
+  const own = earlier.filter((one) => isProven || one.ring.keys.every(({ key }) => isKeyOf(key, [ring])));
+  return unknownOf(own, known, last);
 }
 
 /**
