@@ -214,4 +214,31 @@ describe("a line that continues another one", () => {
     expect(await mesh.deliver(delivery)).toMatchObject({ body: { pages: [{ accepted: 1 }] } });
     mesh.close();
   });
+
+  it("begins with what its site wrote in the name of the line before, also where another site claims that name", async () => {
+    const { mesh, next, paris, pin } = continued();
+    pin("oslo", { ...ringOf("oslo", ["n1"], digest, 2), author: paris.ring.author });
+    pin("paris", next.ring);
+    const before = new TestSite({ ...next.ring, author: paris.ring.author }, digest, {
+      state: next.start,
+      leaves: paris.leaves(3),
+    });
+    before.write();
+    const delivery = { controller: "paris", pages: [before.page(3, 4)], heads: [] };
+    expect(await mesh.deliver(delivery)).toMatchObject({ body: { pages: [{ accepted: 1 }] } });
+    mesh.close();
+  });
+
+  it("begins with nothing in the name of another site", async () => {
+    const { mesh, next, paris, pin } = continued();
+    pin("paris", next.ring);
+    const before = new TestSite({ ...next.ring, author: ringOf("oslo", ["n1"], digest).author }, digest, {
+      state: next.start,
+      leaves: paris.leaves(3),
+    });
+    before.write();
+    const delivery = { controller: "paris", pages: [before.page(3, 4)], heads: [] };
+    expect(await mesh.deliver(delivery)).toMatchObject({ body: { pages: [{ error: "EVENT_INVALID" }] } });
+    mesh.close();
+  });
 });

@@ -333,9 +333,9 @@ export class MeshService implements MeshLinks {
       isOthers: (line, author) => {
         const site = controllerOf(line);
         if (registry.own?.author === author) return true;
-        return registry
-          .sites()
-          .some(({ id, lines }) => id !== site && lines.some(({ ring }) => ring.author === author));
+        const claims = registry.sites().filter(({ lines }) => lines.some(({ ring }) => ring.author === author));
+        // A ring may name any author: who has claimed that of another site takes nothing from it.
+        return claims.length > 0 && !claims.some(({ id }) => id === site);
       },
     };
   }
