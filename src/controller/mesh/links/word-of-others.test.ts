@@ -179,6 +179,19 @@ describe("a registration in another site's line", () => {
     expect(registry.site("b")!.approvedRing).toBeNull();
   });
 
+  it("changes neither the name nor the addresses of a site that has registered here itself", async () => {
+    const { registry, hub, forker, take, apply } = stage();
+    const { line, ring } = forker;
+    const own = { url: "http://forker:1", name: "forker", urls: ["http://forker:1"], version: "1.0" };
+    apply("controller:registered", "forker", { ...own, metadata: { rack: "7" }, line, ring });
+    const next = { ...ring, generation: 2, author: "forker.2" };
+    const said = { url: "http://hub:1", name: "hub", urls: ["http://hub:1"], version: "6.6" };
+    vouch(hub, "forker", { ...said, line: lineIdOf(next, digest), ring: next });
+    await take();
+    expect(registry.site("forker")).toMatchObject({ ...own, metadata: { rack: "7" } });
+    expect(registry.site("forker")!.lines).toHaveLength(2);
+  });
+
   it("pins no line with keys that the site never had: not before a generation that follows in the same page", async () => {
     const { registry, hub, forker, take, apply } = stage();
     const { line, ring } = forker;

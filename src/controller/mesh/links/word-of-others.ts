@@ -23,6 +23,8 @@ import { SITES_MAX } from "../../../core/mesh/registry/limits.ts";
 import {
   decidePresence,
   earlierLines,
+  isVouched,
+  type KnownSite,
   type PinnedLine,
   type Registry,
   type RegistryEventType,
@@ -174,19 +176,12 @@ export class WordOfOthers {
     if (version !== null && !isText(version, VOUCHED_NAME_LENGTH_MAX)) return null;
     if (!Array.isArray(urls) || urls.length > OWN_URLS_MAX) return null;
     if (!urls.every((one) => isText(one, VOUCHED_URL_LENGTH_MAX))) return null;
-    // A site that has registered here itself is one that this site is compared with: it stays that. One that an operator has approved before it
-    // registered is not one yet.
-    const metadata = known === undefined || known.registeredAtMs === 0 ? { vouchedBy: line } : known.metadata;
-    const word = {
-      url,
-      name,
-      urls,
-      version,
-      line: named,
-      ring,
-      ...unknownOf(earlier, known, known?.lines.at(-1)),
-      metadata,
-    };
+    // One that an operator has approved before it registered is not known yet.
+    const before = known !== undefined && known.registeredAtMs > 0 ? known : null;
+    const said = { url, name, urls, version, metadata: before?.metadata ?? { vouchedBy: line } };
+    // A site that has registered here itself is one that this site is compared with: it stays that, and says itself who and where it is.
+    const site = before === null || isVouched(before) ? said : ownWordOf(before);
+    const word = { ...site, line: named, ring, ...unknownOf(earlier, known, known?.lines.at(-1)) };
     return { eventType: "controller:registered", entityId: id, payload: word as unknown as EventPayload };
   }
 
@@ -302,6 +297,10 @@ export class WordOfOthers {
 
 function isPresence(eventType: string): eventType is "controller:left" | "controller:joined" {
   return eventType === "controller:left" || eventType === "controller:joined";
+}
+
+function ownWordOf({ url, name, urls, version, metadata }: KnownSite) {
+  return { url, name, urls, version, metadata };
 }
 
 /** Those that a registration names, the one that it is about last. */
