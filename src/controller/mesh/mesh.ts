@@ -62,7 +62,7 @@ export interface MeshServiceOptions {
   readonly fold: Pick<SiteJournal, "controllers" | "follow">;
   readonly lines: MeshLines;
   readonly gate: Pick<SigningGate, "heard">;
-  readonly controllers: Pick<Controllers, "register" | "heartbeat" | "list" | "leave" | "join">;
+  readonly controllers: Pick<Controllers, "register" | "heartbeat" | "heardMsAgo" | "leave" | "join">;
   readonly receipts: {
     stateOf(line: LineId): LineState | null;
     receive(page: VerifiedPage): Promise<PageReceived>;
@@ -235,7 +235,7 @@ export class MeshService implements MeshLinks {
 
   cutOff(): ReadonlyMap<string, CutOffView> {
     const { controllers, fold } = this.#options;
-    const known = { registry: fold.controllers.registry, heartbeats: controllers.list(true) };
+    const known = { registry: fold.controllers.registry, heardMsAgo: controllers.heardMsAgo() };
     return this.#links?.cutOff(known) ?? new Map();
   }
 
