@@ -38,12 +38,15 @@ export function ownIdIn({ controllers }: Fields): string | null {
  */
 function helloOf({ id, url, name, metadata }: Fields): LinkMessage | null {
   if (!isShort(id) || !isShort(url) || !isShort(name) || !isObject(metadata)) return null;
-  const { version, urls = [], line, ring, proof } = metadata;
+  const { version, urls = [], line, ring, proof, earlier } = metadata;
   if (!isShort(line) || !isObject(ring) || !isObject(proof)) return null;
   const { key, signature } = proof;
   if (!isShort(key) || !isShort(signature) || !(version === undefined || isShort(version))) return null;
   if (!isTexts(urls) || urls.length > SITE_URLS_MAX || !urls.every(isShort)) return null;
-  const known = { ...(version === undefined ? {} : { version }), urls, line, ring, proof: { key, signature } };
+  // Each of them is looked at by whoever registers it, as the ring is.
+  if (!(earlier === undefined || Array.isArray(earlier))) return null;
+  const optional = { ...(version === undefined ? {} : { version }), ...(earlier === undefined ? {} : { earlier }) };
+  const known = { ...optional, urls, line, ring, proof: { key, signature } };
   return { kind: "hello", introduction: { id, url, name, metadata: known } };
 }
 
