@@ -1,7 +1,7 @@
 // What a parent says of itself is what a site may register with, or it is not heard.
 
 import { expect, it } from "vitest";
-import { linkMessageOf } from "./messages.ts";
+import { linkMessageOf, ownIdIn } from "./messages.ts";
 
 const RING = { controller: "p", generation: 1, author: "p", keys: [] };
 const METADATA = { version: "1", urls: ["http://p:1"], line: "p.1", ring: RING, proof: { key: "k", signature: "s" } };
@@ -12,6 +12,13 @@ it("a hello of a site that was recovered brings its earlier lines: the newest ca
   const hello = { ...HELLO, metadata: { ...METADATA, earlier } };
   expect(linkMessageOf({ hello })).toEqual({ kind: "hello", introduction: hello });
 });
+
+it.each([["p"], [null, "P", "p\nq", "p".repeat(64), "p".repeat(100_000), 5, undefined]])(
+  "whoever lists itself has the id of a site, or is none",
+  (...ids) => {
+    for (const id of ids) expect(ownIdIn({ controllers: [{ id }] })).toBe(id === "p" ? "p" : null);
+  },
+);
 
 it("a hello is taken with what is known of it, and nothing else", () => {
   const hello = { ...HELLO, metadata: { ...METADATA, vouchedBy: "x" } };

@@ -1,6 +1,7 @@
 // What other sites send, from JSON to the shapes of the port. Unknown fields are passed over, so that a newer site is understood; what
 // is missing or of another type makes the whole message foreign. Pages stay unchecked: core/mesh/proof judges them.
 
+import { isControllerId } from "../../core/mesh/proof/index.ts";
 import type {
   Delivered,
   LineConsistency,
@@ -26,10 +27,10 @@ export function linkMessageOf(fields: Fields): LinkMessage {
   return { kind: "other" };
 }
 
-/** A site lists itself first. */
+/** A site lists itself first. Its id is in what is asked of this site's other nodes, and in what they sign. */
 export function ownIdIn({ controllers }: Fields): string | null {
   const own: unknown = Array.isArray(controllers) ? controllers[0] : null;
-  return isObject(own) && typeof own["id"] === "string" ? own["id"] : null;
+  return isObject(own) && isControllerId(own["id"]) ? own["id"] : null;
 }
 
 /**
