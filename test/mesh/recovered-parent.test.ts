@@ -28,14 +28,13 @@ it(
   "gets both lines of the parent",
   async () => {
     child = await TestSite.start({ id: "child", parents: [parent.url] });
-    const ofParent = (heads: ReadonlyMap<string, { root: string }>): readonly (readonly string[])[] =>
-      [...heads].filter(([line]) => line.startsWith("parent.")).map(([line, { root }]) => [line, root]);
+    const ofParent = async (site: TestSite): Promise<readonly string[]> =>
+      Array.from(await site.heads(), ([line, { root }]) => `${line} ${root}`)
+        .filter((head) => head.startsWith("parent."))
+        .toSorted();
     const isSame = async (): Promise<boolean> => {
-      const [own, there] = (await Promise.all([parent.heads(), child!.heads()])).map(ofParent) as [
-        string[][],
-        string[][],
-      ];
-      return own.length === 2 && JSON.stringify(own.toSorted()) === JSON.stringify(there.toSorted());
+      const own = await ofParent(parent);
+      return own.length === 2 && own.join() === (await ofParent(child!)).join();
     };
     await waitFor("the child to have both lines", isSame, SPREAD_MS / 4);
   },
