@@ -1,7 +1,6 @@
 // What other sites send, from JSON to the shapes of the port. Unknown fields are passed over, so that a newer site is understood; what
 // is missing or of another type makes the whole message foreign. Pages stay unchecked: core/mesh/proof judges them.
 
-import { isControllerId } from "../../core/mesh/proof/index.ts";
 import type {
   Delivered,
   LineConsistency,
@@ -13,6 +12,9 @@ import type {
 import { SITE_TEXT_LENGTH_MAX, SITE_URLS_MAX } from "./limits.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
+
+/** As a ring names its site. */
+const CONTROLLER_ID = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
 export function linkMessageOf(fields: Fields): LinkMessage {
   const { page, hello, heads, at, graft, prune, bye, urls } = fields;
@@ -30,7 +32,8 @@ export function linkMessageOf(fields: Fields): LinkMessage {
 /** A site lists itself first. Its id is in what is asked of this site's other nodes, and in what they sign. */
 export function ownIdIn({ controllers }: Fields): string | null {
   const own: unknown = Array.isArray(controllers) ? controllers[0] : null;
-  return isObject(own) && isControllerId(own["id"]) ? own["id"] : null;
+  const id = isObject(own) ? own["id"] : null;
+  return typeof id === "string" && CONTROLLER_ID.test(id) ? id : null;
 }
 
 /**

@@ -9,6 +9,6 @@ export { controllerOf, lineIdOf } from "./line-id.ts";
 export { decodeLineState, emptyLine, encodeLineState, rootOf } from "./line-state.ts";
 export { checkNote, NOTHING_WITHHELD, type ProofTools, readNote, signCheckpoint } from "./note.ts";
 export { itemBytes, pageProblem } from "./page.ts";
-export { isControllerId, ringHashOf, ringKeyOf, ringProblem } from "./ring.ts";
+export { ringHashOf, ringKeyOf, ringProblem } from "./ring.ts";
 export { readRecovered, type Recovered, recoveredPayload, successorOf } from "./successor.ts";
 export { isWithheld, withheldHash } from "./withheld.ts";
