@@ -15,8 +15,10 @@ export const RING_WAIT_MS = 10_000;
 export const RINGS_MAX = 256;
 /** Of a site's own lines, those of the last generations can be asked for. */
 export const GENERATIONS_KEPT_MAX = 32;
-/** Of lines before the newest one that a site names where it registers: with their rings they fit into what a site may say of itself. */
-export const INTRODUCED_LINES_MAX = 12;
+/** Of lines before the newest one that a site names where it registers, as far as their rings fit (INTRODUCED_LENGTH_MAX). */
+export const INTRODUCED_LINES_MAX = GENERATIONS_KEPT_MAX - 1;
+/** Of all that a site says of itself where it registers, but for its proof: a receiver takes 16 KiB (SITE_METADATA_BYTES_MAX of the contract). */
+export const INTRODUCED_LENGTH_MAX = 15 * 1024;
 /** Of the generations before those only the names of their lines. */
 export const EARLIER_LINES_MAX = 1_024;
 /** Of the addresses that a site shows of itself. */

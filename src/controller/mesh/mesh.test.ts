@@ -11,6 +11,7 @@ import { systemDigest as digest } from "../../drivers/system/digest.ts";
 import { ManualClock, settled } from "../../loops/test-clock.ts";
 import type { JournalReign } from "../journal/journal-reign.ts";
 import { ControllersFold } from "./controllers-fold.ts";
+import { GENERATIONS_KEPT_MAX } from "./limits.ts";
 import { MeshService, type MeshServiceOptions } from "./mesh.ts";
 
 function stage(parents: readonly string[] = []) {
@@ -100,6 +101,7 @@ function stage(parents: readonly string[] = []) {
     apply,
     states,
     heartbeats,
+    own,
     paris,
     received,
     heard,
@@ -183,6 +185,29 @@ it("a configured parent is cut off where it is not connected, also where it is k
   await clock.advance(7_000);
   expect(mesh.cutOff().get("lima")).toEqual({ ms: 7_000, heardMsAgo: null });
   mesh.close();
+});
+
+it("a site names all lines that its newest one continues, as far as they fit into what it may say of itself", async () => {
+  const introduced = async (generations: number, nodes: number) => {
+    const { mesh, own } = stage();
+    const names = Array.from({ length: nodes }, (_, at) => `node-${at}`);
+    own.lines = Array.from({ length: generations }, (_, at) => {
+      const firstRing = ringOf("home", names, digest, at + 1);
+      return { line: lineIdOf(firstRing, digest), firstRing, after: at, size: at + 1 };
+    });
+    const opened = mesh.open("paris", []);
+    if (opened.kind !== "open") throw new Error(opened.kind);
+    const { hello } = (await opened.stream.next()) as { hello: { metadata: { earlier: { line: string }[] } } };
+    mesh.close();
+    const { earlier } = hello.metadata;
+    expect(earlier.map(({ line }) => line)).toEqual(own.lines.slice(-1 - earlier.length, -1).map(({ line }) => line));
+    // SITE_METADATA_BYTES_MAX of the contract.
+    expect(JSON.stringify(hello.metadata).length).toBeLessThanOrEqual(16 * 1024);
+    return earlier.length;
+  };
+  expect(await introduced(20, 3)).toBe(19);
+  expect(await introduced(GENERATIONS_KEPT_MAX, 1)).toBe(GENERATIONS_KEPT_MAX - 1);
+  expect(await introduced(GENERATIONS_KEPT_MAX, 32)).toBeGreaterThan(2);
 });
 
 describe("a line that continues another one", () => {

@@ -41,7 +41,13 @@ import { Blame } from "./links/blame.ts";
 import { HeadsJudge } from "./links/heads-judge.ts";
 import { IntakeQueue, type KnownLines } from "./links/intake-queue.ts";
 import { Links } from "./links/links.ts";
-import { INTRODUCED_LINES_MAX, PEERS_BLAMED_MAX, REFUSED_COST, STREAM_OPENED_EVENTS } from "./limits.ts";
+import {
+  INTRODUCED_LENGTH_MAX,
+  INTRODUCED_LINES_MAX,
+  PEERS_BLAMED_MAX,
+  REFUSED_COST,
+  STREAM_OPENED_EVENTS,
+} from "./limits.ts";
 import { PeerQuota } from "./links/quota.ts";
 import type { PageReceived, VerifiedPage } from "./receipts/receipts-reign.ts";
 import { WordOfOthers } from "./links/word-of-others.ts";
@@ -306,7 +312,11 @@ export class MeshService implements MeshLinks {
     // From the last line that begins with nothing: whoever is new to this site needs all that the newest one continues.
     const begin = own.lines.findLastIndex(({ after }) => after === 0);
     const before = own.lines.slice(Math.max(begin, 0), -1).slice(-INTRODUCED_LINES_MAX);
-    const earlier = before.map(({ line, firstRing: ring }) => ({ line, ring }));
+    const room = INTRODUCED_LENGTH_MAX - JSON.stringify([urls, newest]).length;
+    const earlier = fitting(
+      before.map(({ line, firstRing: ring }) => ({ line, ring })),
+      room,
+    );
     const metadata = { version: settings.version, urls, line: newest.line, ring: newest.firstRing, earlier };
     const proven = lines.prove({ id, url, receiver });
     return proven.then((proof) => ({ id, url, name, metadata: { ...metadata, proof } }));
@@ -385,6 +395,13 @@ export class MeshService implements MeshLinks {
     if (!TenureError.is(error)) throw error;
     this.#options.logger.warn({ event: "mesh-registry", code: error.code }, error.message);
   }
+}
+
+/** The last ones, as JSON of so many characters at most: more of them, and the receiver takes none. */
+function fitting<T>(values: readonly T[], lengthMax: number): readonly T[] {
+  let length = 0;
+  const without = values.findLastIndex((value) => (length += JSON.stringify(value).length + 1) > lengthMax);
+  return values.slice(without + 1);
 }
 
 /** Its hash is that of its other fields, in canonical JSON. */

@@ -203,7 +203,8 @@ export class WordOfOthers {
     const isAwaited =
       approvedRing !== null && !lines.some((one) => ringHashOf(one.ring, tools.digest) === approvedRing);
     if (!isAwaited) return lines.length === 0 || (this.#hasRoom(lines, unknown) && this.#doFollow(lines, unknown));
-    if (ringHashOf(ring, tools.digest) !== approvedRing || !this.#hasRoom([], unknown)) return false;
+    if (ringHashOf(ring, tools.digest) !== approvedRing) return false;
+    if (lines.length > 0 && !this.#hasRoom([], unknown)) return false;
     // The hash says nothing of the lines before it.
     return unknown.every((one) => hasNoOtherKeys(one.ring, ring)) || this.#doFollow(lines, unknown);
   }
