@@ -15,8 +15,10 @@ export const RING_WAIT_MS = 10_000;
 export const RINGS_MAX = 256;
 /** Of a site's own lines, those of the last generations can be asked for. */
 export const GENERATIONS_KEPT_MAX = 32;
-/** Of lines before the newest one that a site names where it registers: with their rings they fit into what a site may say of itself. */
-export const INTRODUCED_LINES_MAX = 12;
+/** Of lines before the newest one that a site names where it registers, as far as their rings fit (INTRODUCED_LENGTH_MAX). */
+export const INTRODUCED_LINES_MAX = GENERATIONS_KEPT_MAX - 1;
+/** Of all that a site says of itself where it registers, but for its proof: a receiver takes 16 KiB (SITE_METADATA_BYTES_MAX of the contract). */
+export const INTRODUCED_LENGTH_MAX = 15 * 1024;
 /** Of the generations before those only the names of their lines. */
 export const EARLIER_LINES_MAX = 1_024;
 /** Of the addresses that a site shows of itself. */
@@ -91,6 +93,8 @@ export const VOUCHED_URL_LENGTH_MAX = 512;
 export const VOUCHED_NAME_LENGTH_MAX = 128;
 /** Sites that one site may vouch for, itself or through others: a hostile one must not fill the registry. */
 export const VOUCHED_PER_LINE_MAX = 256;
+/** Lines of one site that others have vouched for, and of which nothing has come: with as many that the site names itself they are fewer than are kept. */
+export const VOUCHED_EMPTY_LINES_MAX = 15;
 /** Arrivals that wait in memory to be shown; past them they are read from the archives. */
 export const FEED_WAITING_MAX = 8_192;
 export const FEED_WAITING_BYTES_MAX = 16 * 1024 * 1024;

@@ -41,7 +41,13 @@ import { Blame } from "./links/blame.ts";
 import { HeadsJudge } from "./links/heads-judge.ts";
 import { IntakeQueue, type KnownLines } from "./links/intake-queue.ts";
 import { Links } from "./links/links.ts";
-import { INTRODUCED_LINES_MAX, PEERS_BLAMED_MAX, REFUSED_COST, STREAM_OPENED_EVENTS } from "./limits.ts";
+import {
+  INTRODUCED_LENGTH_MAX,
+  INTRODUCED_LINES_MAX,
+  PEERS_BLAMED_MAX,
+  REFUSED_COST,
+  STREAM_OPENED_EVENTS,
+} from "./limits.ts";
 import { PeerQuota } from "./links/quota.ts";
 import type { PageReceived, VerifiedPage } from "./receipts/receipts-reign.ts";
 import { WordOfOthers } from "./links/word-of-others.ts";
@@ -62,7 +68,7 @@ export interface MeshServiceOptions {
   readonly fold: Pick<SiteJournal, "controllers" | "follow">;
   readonly lines: MeshLines;
   readonly gate: Pick<SigningGate, "heard">;
-  readonly controllers: Pick<Controllers, "register" | "heartbeat" | "list" | "leave" | "join">;
+  readonly controllers: Pick<Controllers, "register" | "heartbeat" | "heardMsAgo" | "leave" | "join">;
   readonly receipts: {
     stateOf(line: LineId): LineState | null;
     receive(page: VerifiedPage): Promise<PageReceived>;
@@ -235,7 +241,7 @@ export class MeshService implements MeshLinks {
 
   cutOff(): ReadonlyMap<string, CutOffView> {
     const { controllers, fold } = this.#options;
-    const known = { registry: fold.controllers.registry, heartbeats: controllers.list(true) };
+    const known = { registry: fold.controllers.registry, heardMsAgo: controllers.heardMsAgo() };
     return this.#links?.cutOff(known) ?? new Map();
   }
 
@@ -306,7 +312,11 @@ export class MeshService implements MeshLinks {
     // From the last line that begins with nothing: whoever is new to this site needs all that the newest one continues.
     const begin = own.lines.findLastIndex(({ after }) => after === 0);
     const before = own.lines.slice(Math.max(begin, 0), -1).slice(-INTRODUCED_LINES_MAX);
-    const earlier = before.map(({ line, firstRing: ring }) => ({ line, ring }));
+    const room = INTRODUCED_LENGTH_MAX - JSON.stringify([urls, newest]).length;
+    const earlier = fitting(
+      before.map(({ line, firstRing: ring }) => ({ line, ring })),
+      room,
+    );
     const metadata = { version: settings.version, urls, line: newest.line, ring: newest.firstRing, earlier };
     const proven = lines.prove({ id, url, receiver });
     return proven.then((proof) => ({ id, url, name, metadata: { ...metadata, proof } }));
@@ -333,9 +343,9 @@ export class MeshService implements MeshLinks {
       isOthers: (line, author) => {
         const site = controllerOf(line);
         if (registry.own?.author === author) return true;
-        return registry
-          .sites()
-          .some(({ id, lines }) => id !== site && lines.some(({ ring }) => ring.author === author));
+        const claims = registry.sites().filter(({ lines }) => lines.some(({ ring }) => ring.author === author));
+        // A ring may name any author: who has claimed that of another site takes nothing from it.
+        return claims.length > 0 && !claims.some(({ id }) => id === site);
       },
     };
   }
@@ -346,7 +356,8 @@ export class MeshService implements MeshLinks {
     const ring = this.#known.firstRingOf(line);
     if (ring === null) return null;
     if (ring.generation === 1 || after === 0) return emptyLine(ring, digest);
-    const before = fold.controllers.registry.lineBefore(controllerOf(line), line);
+    const isHere = (one: LineId): boolean => receipts.stateOf(one) !== null;
+    const before = fold.controllers.registry.lineBefore(controllerOf(line), line, isHere);
     const old = before === null ? null : receipts.stateOf(before);
     if (old === null || old.size < after) return null;
     const { hash, timestamp, frontier } = await receipts.pointOf(old, after);
@@ -384,6 +395,13 @@ export class MeshService implements MeshLinks {
     if (!TenureError.is(error)) throw error;
     this.#options.logger.warn({ event: "mesh-registry", code: error.code }, error.message);
   }
+}
+
+/** The last ones, as JSON of so many characters at most: more of them, and the receiver takes none. */
+function fitting<T>(values: readonly T[], lengthMax: number): readonly T[] {
+  let length = 0;
+  const without = values.findLastIndex((value) => (length += JSON.stringify(value).length + 1) > lengthMax);
+  return values.slice(without + 1);
 }
 
 /** Its hash is that of its other fields, in canonical JSON. */

@@ -139,6 +139,11 @@ export class RegistryService implements Controllers {
     return [ownView(own, fold.registry.own, now), ...others.filter(({ isActive }) => all || isActive)];
   }
 
+  heardMsAgo(): ReadonlyMap<string, number> {
+    const nowMs = this.#options.clock.monotonicMs();
+    return new Map(Array.from(this.#heard, ([id, { atMs }]) => [id, nowMs - atMs]));
+  }
+
   /** Sites that this leader has not heard of for a TTL, since it leads. */
   silent(): readonly string[] {
     const { fold, clock, ttlMs } = this.#options;

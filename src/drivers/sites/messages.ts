@@ -13,6 +13,9 @@ import { SITE_TEXT_LENGTH_MAX, SITE_URLS_MAX } from "./limits.ts";
 
 type Fields = Readonly<Record<string, unknown>>;
 
+/** As a ring names its site. */
+const CONTROLLER_ID = /^[a-z0-9][a-z0-9-]{0,62}$/;
+
 export function linkMessageOf(fields: Fields): LinkMessage {
   const { page, hello, heads, at, graft, prune, bye, urls } = fields;
   if (isObject(page)) return { kind: "page", page };
@@ -26,10 +29,11 @@ export function linkMessageOf(fields: Fields): LinkMessage {
   return { kind: "other" };
 }
 
-/** A site lists itself first. */
+/** A site lists itself first. Its id is in what is asked of this site's other nodes, and in what they sign. */
 export function ownIdIn({ controllers }: Fields): string | null {
   const own: unknown = Array.isArray(controllers) ? controllers[0] : null;
-  return isObject(own) && typeof own["id"] === "string" ? own["id"] : null;
+  const id = isObject(own) ? own["id"] : null;
+  return typeof id === "string" && CONTROLLER_ID.test(id) ? id : null;
 }
 
 /**
@@ -38,12 +42,15 @@ export function ownIdIn({ controllers }: Fields): string | null {
  */
 function helloOf({ id, url, name, metadata }: Fields): LinkMessage | null {
   if (!isShort(id) || !isShort(url) || !isShort(name) || !isObject(metadata)) return null;
-  const { version, urls = [], line, ring, proof } = metadata;
+  const { version, urls = [], line, ring, proof, earlier } = metadata;
   if (!isShort(line) || !isObject(ring) || !isObject(proof)) return null;
   const { key, signature } = proof;
   if (!isShort(key) || !isShort(signature) || !(version === undefined || isShort(version))) return null;
   if (!isTexts(urls) || urls.length > SITE_URLS_MAX || !urls.every(isShort)) return null;
-  const known = { ...(version === undefined ? {} : { version }), urls, line, ring, proof: { key, signature } };
+  // Each of them is looked at by whoever registers it, as the ring is.
+  if (!(earlier === undefined || Array.isArray(earlier))) return null;
+  const optional = { ...(version === undefined ? {} : { version }), ...(earlier === undefined ? {} : { earlier }) };
+  const known = { ...optional, urls, line, ring, proof: { key, signature } };
   return { kind: "hello", introduction: { id, url, name, metadata: known } };
 }
 

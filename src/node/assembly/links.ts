@@ -20,7 +20,8 @@ export function foreignLines(world: ServicesWorld, { receipts, journal }: NodeLo
   if (receipts === null) return undefined;
   const { clock, digest, meshState } = world;
   const { registry } = journal.fold.controllers;
-  const lineBefore = (line: string): string | null => registry.lineBefore(controllerOf(line), line);
+  const isHere = (line: string): boolean => receipts.fold.state.line(line) !== undefined;
+  const lineBefore = (line: string): string | null => registry.lineBefore(controllerOf(line), line, isHere);
   // Views that do not answer are no reason to refuse a page: it is found by reading, then.
   const receiptOf = (line: string, sequence: number): Promise<number | null> =>
     meshState === undefined ? Promise.resolve(null) : meshState.views.receiptOf(line, sequence).catch(() => null);

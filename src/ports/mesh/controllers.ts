@@ -12,6 +12,8 @@ export interface Controllers {
   heartbeat(beat: ControllerBeat): Promise<ControllerLease>;
   /** This site first, then the others by id; those that are not active only with `all`. */
   list(all: boolean): readonly ControllerView[];
+  /** How long ago this node has heard of each site, since it leads, whatever its wall clock did. */
+  heardMsAgo(): ReadonlyMap<string, number>;
   /** `ring`: the hash of the ring that the site may register with in place of the one that is pinned; null: none. */
   approve(request: Request, id: string, ring: string | null): Promise<ControllerView>;
   evict(request: Request, id: string): Promise<ControllerView>;

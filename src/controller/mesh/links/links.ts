@@ -185,7 +185,7 @@ export class Links implements LinkHost {
   }
 
   /** Of the sites that had a link here and have none now. */
-  cutOff(known: Pick<CutOffOptions, "registry" | "heartbeats">): ReadonlyMap<string, CutOffView> {
+  cutOff(known: Pick<CutOffOptions, "registry" | "heardMsAgo">): ReadonlyMap<string, CutOffView> {
     return cutOffSites({ ...known, clock: this.#options.clock, links: this.#views });
   }
 

@@ -4,8 +4,10 @@ import { describe, expect, it } from "vitest";
 import type { ChainEvent, EventDraft, EventPayload } from "../../../core/events/index.ts";
 import { checkPage, type CheckedEvent, evidenceOf, lineIdOf, ringHashOf } from "../../../core/mesh/proof/index.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
-import { Registry } from "../../../core/mesh/registry/index.ts";
+import { decideRegister, type PinnedLine, Registry } from "../../../core/mesh/registry/index.ts";
+import { LINES_PER_SITE_MAX } from "../../../core/mesh/registry/limits.ts";
 import { fakeVerify } from "../../../core/mesh/test-signatures.ts";
+import type { Ring as HeldRing } from "../../../core/mesh/model.ts";
 import { ringOf, TestSite } from "../../../core/mesh/test-site.ts";
 import { systemDigest as digest } from "../../../drivers/system/digest.ts";
 import { ManualClock } from "../../../loops/test-clock.ts";
@@ -62,16 +64,11 @@ function stage() {
     ({ state } = step.value);
     await word.take(hub.line, step.value.events);
   };
+  const write = (eventType: EventDraft["eventType"], entityId: string, payload: object): void =>
+    apply({ id: "a", eventType, entityType: "controller", entityId, payload: payload as EventPayload, timestamp: 1 });
   const approve = (entityId: string, hash: string): void =>
-    apply({
-      id: "a",
-      eventType: "controller:approved",
-      entityType: "controller",
-      entityId,
-      payload: { by: "ada", ring: hash },
-      timestamp: 1,
-    });
-  return { registry, written, hub, forker, take, word, states, approve, disk };
+    write("controller:approved", entityId, { by: "ada", ring: hash });
+  return { registry, written, hub, forker, take, word, states, approve, apply: write, disk };
 }
 
 function vouch(hub: TestSite, id: string, change: object = {}): void {
@@ -180,6 +177,89 @@ describe("a registration in another site's line", () => {
     await take();
     expect(registry.site("b")!.lines.map(({ ring }) => ring.author)).toEqual(["b.1", "hub", "b+1"]);
     expect(registry.site("b")!.approvedRing).toBeNull();
+  });
+
+  it("changes neither the name nor the addresses of a site that has registered here itself", async () => {
+    const { registry, hub, forker, take, apply } = stage();
+    const { line, ring } = forker;
+    const own = { url: "http://forker:1", name: "forker", urls: ["http://forker:1"], version: "1.0" };
+    apply("controller:registered", "forker", { ...own, metadata: { rack: "7" }, line, ring });
+    const next = { ...ring, generation: 2, author: "forker.2" };
+    const said = { url: "http://hub:1", name: "hub", urls: ["http://hub:1"], version: "6.6" };
+    vouch(hub, "forker", { ...said, line: lineIdOf(next, digest), ring: next });
+    await take();
+    expect(registry.site("forker")).toMatchObject({ ...own, metadata: { rack: "7" } });
+    expect(registry.site("forker")!.lines).toHaveLength(2);
+  });
+
+  it("pins no line with keys that the site never had: not before a generation that follows in the same page", async () => {
+    const { registry, hub, forker, take, apply } = stage();
+    const { line, ring } = forker;
+    apply("controller:registered", "forker", { url: "", name: "f", urls: [], version: null, metadata: {}, line, ring });
+    const named = (of: typeof ring) => ({ line: lineIdOf(of, digest), ring: of });
+    const [second, third] = [2, 3].map((generation) => named({ ...ring, generation, author: "made-up" }));
+    const forged = named({ ...second!.ring, keys: hub.ring.keys });
+    vouch(hub, "forker", second);
+    vouch(hub, "forker", { ...third, earlier: [forged] });
+    await take();
+    expect(registry.standingOf("forker", forged.line, "vouched").kind).toBe("unknown");
+    expect(registry.site("forker")!.lines.map((one) => one.line)).toEqual([line, second!.line]);
+    // What was said in the page before is no other line.
+    vouch(hub, "forker", { ...third, earlier: [second] });
+    vouch(hub, "forker", { ...named({ ...third!.ring, generation: 4 }), earlier: [second, third] });
+    await take();
+    expect(registry.site("forker")!.lines.map((one) => one.ring.generation)).toEqual([1, 2, 3, 4]);
+  });
+
+  it("pins no line with other keys before a ring that an operator has approved by its hash", async () => {
+    const { registry, hub, take, approve } = stage();
+    const named = (of: HeldRing) => ({ line: lineIdOf(of, digest), ring: of });
+    const approved = ringOf("c", ["n1"], digest, 3);
+    approve("c", ringHashOf(approved, digest));
+    const own = named({ ...approved, generation: 1 });
+    const forged = named({ ...approved, generation: 2, keys: hub.ring.keys });
+    vouch(hub, "c", { ...named(approved), earlier: [own, forged] });
+    await take();
+    expect(registry.site("c")!.lines).toEqual([]);
+    vouch(hub, "c", { ...named(approved), earlier: [own] });
+    await take();
+    expect(registry.site("c")!.lines).toEqual([own, named(approved)]);
+  });
+
+  it("of generations that somebody made up with the site's own keys, of which nothing comes, pushes out no line of which something has come", async () => {
+    const { registry, hub, forker, take, apply } = stage();
+    const { line, ring } = forker;
+    const registered = { url: "", name: "forker", urls: [], version: null, metadata: {} };
+    apply("controller:registered", "forker", { ...registered, line, ring });
+    for (let generation = 2; generation <= 2 * LINES_PER_SITE_MAX; generation++) {
+      const fake = { ...ring, generation, author: "hub" };
+      vouch(hub, "forker", { ring: fake, line: lineIdOf(fake, digest) });
+      if (generation % 3 === 0) await take();
+    }
+    await take();
+    const earlier = Array.from({ length: LINES_PER_SITE_MAX - 1 }, (_, at) => {
+      const fake = { ...ring, generation: at + 2, author: "hub.2" };
+      return { line: lineIdOf(fake, digest), ring: fake };
+    });
+    vouch(hub, "forker", { ...earlier.at(-1)!, earlier: earlier.slice(0, -1) });
+    await take();
+    expect(registry.standingOf("forker", line, "vouched").kind).toBe("wanted");
+    const shown = { line, ring, ringHash: ringHashOf(ring, digest), earlier: [], provenBy: ring.keys[0]!.key };
+    const asked = { id: "forker", ...registered, shown };
+    const inForce = (of: string) => (of === line ? ring : null);
+    expect(decideRegister(registry, asked, inForce).kind).not.toBe("refused");
+    // The site's own next generations follow those that nobody has written in.
+    const [second, third] = [2, 3].map((generation) => {
+      const made = { ...ring, generation, author: `forker+${generation}` };
+      return { line: lineIdOf(made, digest), ring: made };
+    }) as [PinnedLine, PinnedLine];
+    const proven = { ...third, ringHash: ringHashOf(third.ring, digest), provenBy: ring.keys[0]!.key };
+    const decision = decideRegister(registry, { ...asked, shown: { ...proven, earlier: [second] } }, inForce);
+    if (decision.kind !== "write") throw new Error(decision.kind);
+    apply("controller:registered", "forker", decision.payload);
+    for (const one of [line, second.line, third.line]) {
+      expect(registry.standingOf("forker", one, "vouched").kind, one).toBe("wanted");
+    }
   });
 
   it("of a ring that is pinned says nothing new, also where an operator approves it by its hash: two sites would tell each other for ever", async () => {

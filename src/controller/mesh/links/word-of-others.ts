@@ -23,6 +23,8 @@ import { SITES_MAX } from "../../../core/mesh/registry/limits.ts";
 import {
   decidePresence,
   earlierLines,
+  isVouched,
+  type KnownSite,
   type PinnedLine,
   type Registry,
   type RegistryEventType,
@@ -38,6 +40,7 @@ import {
   EVIDENCE_WAITING_MAX,
   EVIDENCE_WAITING_PER_LINE_MAX,
   OWN_URLS_MAX,
+  VOUCHED_EMPTY_LINES_MAX,
   VOUCHED_NAME_LENGTH_MAX,
   VOUCHED_PER_LINE_MAX,
   VOUCHED_URL_LENGTH_MAX,
@@ -100,8 +103,8 @@ export class WordOfOthers {
   #news(line: LineId, words: readonly Word[]): readonly Word[] {
     const { registry } = this.#options;
     const once = new Map<string, Word>();
-    /** The newest ring of each site, with what is said here. */
-    const rings = new Map<string, Ring>();
+    /** Lines of each site that are said here. */
+    const said = new Map<string, readonly PinnedLine[]>();
     let room = Math.min(SITES_MAX - registry.size, VOUCHED_PER_LINE_MAX - this.#vouchedThrough(line));
     for (const word of words) {
       if (isPresence(word.eventType)) {
@@ -109,31 +112,29 @@ export class WordOfOthers {
         once.set("presence", word);
         continue;
       }
-      if (!this.#isNew(word, rings.get(word.entityId))) continue;
+      const before = said.get(word.entityId) ?? [];
+      if (!this.#isNew(word, before)) continue;
       const name = `${word.eventType} ${word.payload["line"] as LineId}`;
       if (once.has(name)) continue;
       const isMore = word.eventType === "controller:registered" && registry.site(word.entityId) === undefined;
       if (isMore && room-- <= 0) continue;
       once.set(name, word);
-      if (word.eventType === "controller:registered") rings.set(word.entityId, word.payload["ring"] as unknown as Ring);
+      if (word.eventType === "controller:registered") said.set(word.entityId, [...before, ...linesOf(word)]);
     }
     const presence = once.get("presence");
-    if (presence !== undefined && !this.#isNew(presence, undefined)) once.delete("presence");
+    if (presence !== undefined && !this.#isNew(presence, [])) once.delete("presence");
     return [...once.values()];
   }
 
   /** `before`: of the same site, said before it in the same page. */
-  #isNew({ eventType, entityId, payload }: Word, before: Ring | undefined): boolean {
+  #isNew(word: Word, before: readonly PinnedLine[]): boolean {
     const { registry, tools } = this.#options;
+    const { eventType, entityId, payload } = word;
     if (isPresence(eventType)) {
       const said = payload as { readonly line: LineId; readonly sequence: number };
       return decidePresence(registry, entityId, { ...said, hasLeft: eventType === "controller:left" }).kind === "write";
     }
-    if (eventType === "controller:registered") {
-      const ring = payload["ring"] as unknown as Ring;
-      const { earlier = [] } = payload as unknown as SiteRegistered;
-      return before === undefined ? this.#mayFollow(entityId, earlier, ring) : isNextOf(before, ring);
-    }
+    if (eventType === "controller:registered") return this.#mayFollow(entityId, linesOf(word), before);
     const { line, ring } = payload["evidence"] as Evidence;
     const inForce = this.#ringOf(line);
     // Its signatures were verified under this ring, some turns ago.
@@ -175,10 +176,12 @@ export class WordOfOthers {
     if (version !== null && !isText(version, VOUCHED_NAME_LENGTH_MAX)) return null;
     if (!Array.isArray(urls) || urls.length > OWN_URLS_MAX) return null;
     if (!urls.every((one) => isText(one, VOUCHED_URL_LENGTH_MAX))) return null;
-    // A site that has registered here itself is one that this site is compared with: it stays that. One that an operator has approved before it
-    // registered is not one yet.
-    const metadata = known === undefined || known.registeredAtMs === 0 ? { vouchedBy: line } : known.metadata;
-    const word = { url, name, urls, version, line: named, ring, ...unknownOf(earlier, known), metadata };
+    // One that an operator has approved before it registered is not known yet.
+    const before = known !== undefined && known.registeredAtMs > 0 ? known : null;
+    const said = { url, name, urls, version, metadata: before?.metadata ?? { vouchedBy: line } };
+    // A site that has registered here itself is one that this site is compared with: it stays that, and says itself who and where it is.
+    const site = before === null || isVouched(before) ? said : ownWordOf(before);
+    const word = { ...site, line: named, ring, ...unknownOf(earlier, known, known?.lines.at(-1)) };
     return { eventType: "controller:registered", entityId: id, payload: word as unknown as EventPayload };
   }
 
@@ -186,21 +189,38 @@ export class WordOfOthers {
    * Whether this may be the first ring of a site that is known here: of its next generation, with no key but those that are in force for it. So
    * whoever vouches for it can't speak for the site; a site with other keys is approved by an operator, and then it is that ring and no other.
    */
-  #mayFollow(id: string, earlier: readonly PinnedLine[], ring: Ring): boolean {
-    const { registry, stateOf, tools } = this.#options;
-    const { approvedRing = null, lines = [] } = registry.site(id) ?? {};
-    const named = lineIdOf(ring, tools.digest);
+  #mayFollow(id: string, said: readonly PinnedLine[], before: readonly PinnedLine[]): boolean {
+    const { registry, tools } = this.#options;
+    const { approvedRing = null, lines: pinned = [] } = registry.site(id) ?? {};
+    const lines = [...pinned, ...before];
+    const isKnown = ({ line }: PinnedLine): boolean => lines.some((one) => one.line === line);
+    const { ring, line } = said.at(-1)!;
     // Also where an operator has approved it since: two sites would tell each other for ever.
-    if (lines.some(({ line }) => line === named)) return false;
+    if (isKnown({ ring, line })) return false;
+    // All of them are pinned with it: each is looked at, those too that another page has made old since this one was read.
+    const unknown = said.filter((one) => !isKnown(one));
     // An approved ring that is pinned has come; what follows it is as after any other.
     const isAwaited =
       approvedRing !== null && !lines.some((one) => ringHashOf(one.ring, tools.digest) === approvedRing);
-    if (isAwaited) return ringHashOf(ring, tools.digest) === approvedRing;
+    if (!isAwaited) return lines.length === 0 || (this.#hasRoom(lines, unknown) && this.#doFollow(lines, unknown));
+    if (ringHashOf(ring, tools.digest) !== approvedRing) return false;
+    if (lines.length > 0 && !this.#hasRoom([], unknown)) return false;
+    // The hash says nothing of the lines before it.
+    return unknown.every((one) => hasNoOtherKeys(one.ring, ring)) || this.#doFollow(lines, unknown);
+  }
+
+  /** The last lines of a site are kept: those of which nothing comes, because somebody has made them up, push out none of the others. */
+  #hasRoom(lines: readonly PinnedLine[], next: readonly PinnedLine[]): boolean {
+    const { stateOf } = this.#options;
+    const empty = lines.length - 1 - lines.findLastIndex(({ line }) => stateOf(line) !== null);
+    return empty + next.length <= VOUCHED_EMPTY_LINES_MAX;
+  }
+
+  #doFollow(lines: readonly PinnedLine[], next: readonly PinnedLine[]): boolean {
+    const { registry, stateOf } = this.#options;
     const newest = lines.at(-1);
-    if (newest === undefined) return true;
-    if (registry.forkOf(newest.line) !== undefined) return false;
-    const between = earlier.map((one) => one.ring).filter(({ generation }) => generation > newest.ring.generation);
-    const rings = [stateOf(newest.line)?.ring ?? newest.ring, ...between, ring];
+    if (newest === undefined || registry.forkOf(newest.line) !== undefined) return false;
+    const rings = [stateOf(newest.line)?.ring ?? newest.ring, ...next.map((one) => one.ring)];
     return rings.every((one, at) => at === 0 || isNextOf(rings[at - 1]!, one));
   }
 
@@ -280,9 +300,22 @@ function isPresence(eventType: string): eventType is "controller:left" | "contro
   return eventType === "controller:left" || eventType === "controller:joined";
 }
 
+function ownWordOf({ url, name, urls, version, metadata }: KnownSite) {
+  return { url, name, urls, version, metadata };
+}
+
+/** Those that a registration names, the one that it is about last. */
+function linesOf({ payload }: Word): readonly PinnedLine[] {
+  const { line, ring, earlier = [] } = payload as unknown as SiteRegistered & PinnedLine;
+  return [...earlier, { line, ring }];
+}
+
 function isNextOf(before: Ring, ring: Ring): boolean {
-  const isNext = ring.generation === before.generation + 1;
-  return isNext && ring.keys.every(({ key }) => before.keys.some((one) => one.key === key));
+  return ring.generation === before.generation + 1 && hasNoOtherKeys(ring, before);
+}
+
+function hasNoOtherKeys(ring: Ring, than: Ring): boolean {
+  return ring.keys.every(({ key }) => than.keys.some((one) => one.key === key));
 }
 
 function isText(value: unknown, lengthMax: number): boolean {

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { PeerKey } from "../../../core/kit/ids.ts";
+import { QUERY_BYTES_MAX } from "../../../core/kit/limits.ts";
 import { askKey, askNote, askProof, type MeshAnswers, withMeshAnswers } from "./key-queries.ts";
 import type { NoteAsked } from "./own-line.ts";
 
@@ -44,6 +45,21 @@ test("a node proves for another one that their site has its keys, and for no oth
   expect(await askProof(peers, PEER, asked)).toEqual({ key: "a key", signature: "oslo" });
   expect(await askProof(peers, PEER, { ...asked, id: "berlin" })).toBeNull();
   expect(await askProof(peersOf(null), PEER, asked)).toBeNull();
+});
+
+test("a proof that does not fit into a question is not asked for: the connection takes no longer one", async () => {
+  const sizes: number[] = [];
+  const peers = peersOf(answers(() => Promise.resolve(null)));
+  const ask = (peer: PeerKey, query: Uint8Array) => {
+    sizes.push(query.length);
+    return peers.ask(peer, query);
+  };
+  const [id, receiver] = ["paris", "oslo"];
+  const rest = `tenure/mesh-proof ${id}\n\n${receiver}`.length;
+  const asked = (length: number) => askProof({ ask }, PEER, { id, url: "u".repeat(length), receiver });
+  expect(await asked(QUERY_BYTES_MAX - rest)).not.toBeNull();
+  for (const length of [QUERY_BYTES_MAX - rest + 1, 512]) expect(await asked(length)).toBeNull();
+  expect(sizes).toEqual([QUERY_BYTES_MAX]);
 });
 
 test("a note that can't be made is no answer, and neither is nonsense", async () => {

@@ -2,6 +2,7 @@
 // of an earlier ring can sign, a proof that only such a node can give, and whether the line was compared with the peers since that node runs. Best effort: a node that does not understand answers nothing.
 
 import type { PeerKey } from "../../../core/kit/ids.ts";
+import { QUERY_BYTES_MAX } from "../../../core/kit/limits.ts";
 import type { Possession, PossessionProof } from "../../../core/mesh/registry/index.ts";
 import type { Answering, PeerQueries } from "../../../ports/peers/queries.ts";
 import type { NoteAsked } from "./own-line.ts";
@@ -50,7 +51,9 @@ export async function askProof(
   peer: PeerKey,
   { id, url, receiver }: Possession,
 ): Promise<PossessionProof | null> {
-  const answer = await peers.ask(peer, encoder.encode(`${PROOF}${id}\n${url}\n${receiver}`));
+  const query = encoder.encode(`${PROOF}${id}\n${url}\n${receiver}`);
+  // An address may be longer than a question: this node proves with its own key, then.
+  const answer = query.length > QUERY_BYTES_MAX ? null : await peers.ask(peer, query);
   if (answer === null) return null;
   const [key = "", signature = ""] = decoder.decode(answer).split("\n");
   return { key, signature };

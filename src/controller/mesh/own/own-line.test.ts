@@ -170,6 +170,31 @@ describe("the proof that a site has its keys", () => {
     expect([proof.key, provenKey(proof, asked, verify), rings]).toEqual([key, key, ["n1"]]);
   });
 
+  test("is by a key of the line before as well, where one is left: whoever has that line takes the next one from nobody else", async () => {
+    const stage = new OwnSiteStage(digest);
+    stage.ring("n1", "n2");
+    const before = stage.ringOf("n1", "n2");
+    stage.ring("n1", "n2", "n3");
+    stage.recover();
+    stage.ring("n2", "n3", "n4");
+    for (const node of ["n3", "n4"]) {
+      const leader = stage.lineAt(node, {
+        askProof: async ({ keys }, possession) => stage.lineAt(keys[0]!.node).proofFor(possession),
+      });
+      const { key } = await leader.prove(asked);
+      expect(
+        before.keys.map((one) => one.key),
+        node,
+      ).toContain(key);
+    }
+    // Nobody of the ring before answers, or nobody of it is left.
+    const alone = stage.lineAt("n4");
+    expect((await alone.prove(asked)).key).toBe(stage.ringOf("n4").keys[0]!.key);
+    stage.recover();
+    stage.ring("n5");
+    expect((await stage.lineAt("n5").prove(asked)).key).toBe(stage.ringOf("n5").keys[0]!.key);
+  });
+
   test("is by the node's own key where nobody else answers, or with something else: whoever has the line knows it", async () => {
     const stage = new OwnSiteStage(digest);
     stage.ring("n1");

@@ -96,15 +96,35 @@ export class OwnLine implements LineSource {
 
   /**
    * That this site has its keys: by a key of the first ring of its newest line, where a member that has one answers. Whoever meets the site for the first
-   * time knows no later ring: those are in the line, which it takes only from a site that it has met.
+   * time knows no later ring: those are in the line, which it takes only from a site that it has met. Whoever has met it in an earlier line takes the
+   * newest one by a key of that line alone: so a key that both have comes first.
    */
   async prove(possession: Possession): Promise<PossessionProof> {
-    const { fold, askProof, verify } = this.#options;
-    const first = fold.lines?.generations.at(-1)?.rings[0]?.ring;
-    if (first === undefined || this.#isOurs(first)) return this.proofFor(possession);
-    const proof = await askProof(first, possession);
-    const key = proof === null ? null : provenKey(proof, possession, verify);
-    return proof !== null && first.keys.some((one) => one.key === key) ? proof : this.proofFor(possession);
+    const { askProof, verify } = this.#options;
+    for (const ring of this.#provers()) {
+      if (this.#isOurs(ring)) break;
+      const proof = await askProof(ring, possession);
+      const key = proof === null ? null : provenKey(proof, possession, verify);
+      if (proof !== null && ring.keys.some((one) => one.key === key)) return proof;
+    }
+    return this.proofFor(possession);
+  }
+
+  /** The first ring of the newest line, and before it, with fewer keys each, what of it was in the lines before. */
+  #provers(): readonly Ring[] {
+    const [newest, ...before] = (this.#options.fold.lines?.generations ?? []).toReversed();
+    if (newest === undefined) return [];
+    let ring = newest.rings[0]!.ring;
+    const provers = [ring];
+    for (const { rings } of before) {
+      // Its first ring is known to everybody who has met the site in that line, the last one to those who have all of it.
+      const known = [rings[0]!.ring, rings.at(-1)!.ring].map((one) => common(ring, one));
+      const next = known.find(({ keys }) => keys.length > 0);
+      if (next === undefined) break;
+      if (next.keys.length < ring.keys.length) provers.unshift(next);
+      ring = next;
+    }
+    return provers;
   }
 
   /** By this node's own key. */
@@ -313,6 +333,11 @@ export class OwnLine implements LineSource {
     if (size <= through) return;
     throw new TenureError("NOT_FOUND", `The line ${line} has ${through} events here; ${size} are asked for.`);
   }
+}
+
+/** The keys of a ring that another one has, too. */
+function common(ring: Ring, { keys: others }: Ring): Ring {
+  return { ...ring, keys: ring.keys.filter(({ key }) => others.some((one) => one.key === key)) };
 }
 
 function isSame(one: Checkpoint, other: Checkpoint): boolean {

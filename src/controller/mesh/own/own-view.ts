@@ -50,6 +50,7 @@ export function standalone(own: OwnController, ttlMs: number, clock: Pick<Clock,
     evict: disabled,
     leave: disabled,
     join: disabled,
+    heardMsAgo: () => new Map(),
     list: () => [ownView(own, null, { wallMs: clock.wallMs(), startedMs, ttlMs })],
   };
 }

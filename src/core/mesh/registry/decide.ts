@@ -67,7 +67,7 @@ export function decideRegister(
       ? unshownRefusal(known)
       : ringRefusal(id, known, shown, ringInForce, (line) => registry.forkOf(line) !== undefined);
   if (refusal !== null) return refusal;
-  const ring = shown === null ? {} : { line: shown.line, ring: shown.ring, ...unknownOf(shown.earlier, known) };
+  const ring = shown === null ? {} : { line: shown.line, ring: shown.ring, ...earlierOf(known, shown, ringInForce) };
   // Approved for keys that were not known here; now they are, and from now on the proof is asked for again.
   const isOver = shown !== null && known?.approvedRing === shown.ringHash && isPinnedKey(known, shown, ringInForce);
   const payload = { url, name, urls, version, ...ring, ...(isOver ? { isApprovalOver: true } : {}), metadata };
@@ -233,13 +233,27 @@ function isKeyOf(key: string | null, rings: readonly (Ring | null)[]): boolean {
   return key !== null && rings.some((ring) => ring?.keys.some((one) => one.key === key));
 }
 
-/** Lines between the newest that is known here and the one that is shown: where a site was renewed twice meanwhile, or is new here. */
+/** Whoever shows a ring that an operator has approved, without a proof, has proven nothing: the hash says nothing of other lines and their keys. */
+function earlierOf(known: KnownSite | undefined, shown: ShownRing, inForce: RingInForce) {
+  const { earlier, line, ring, ringHash, provenBy } = shown;
+  const last = known?.lines.findLast((one) => inForce(one.line) !== null) ?? known?.lines[0];
+  const isProven = known?.approvedRing !== ringHash || isKeyOf(provenBy, [ring, inForce(line)]);
+  const own = earlier.filter((one) => isProven || one.ring.keys.every(({ key }) => isKeyOf(key, [ring])));
+  return unknownOf(own, known, last);
+}
+
+/**
+ * Lines between one that is known here (`last`) and the one that is shown: where a site was renewed twice meanwhile, or is new here. For the site itself
+ * that is the last line of which something has come: of others after it somebody else may have spoken.
+ */
 export function unknownOf(
   earlier: readonly PinnedLine[],
   known: KnownSite | undefined,
+  last: PinnedLine | undefined,
 ): { readonly earlier?: readonly PinnedLine[] } {
-  const newest = known?.lines.at(-1)?.ring.generation ?? 0;
-  const unknown = earlier.filter(({ ring }) => ring.generation > newest);
+  const generation = last?.ring.generation ?? 0;
+  const pinned = new Set(known?.lines.map(({ line }) => line));
+  const unknown = earlier.filter(({ line, ring }) => ring.generation > generation && !pinned.has(line));
   return unknown.length === 0 ? {} : { earlier: unknown };
 }
 

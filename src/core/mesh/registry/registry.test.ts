@@ -505,8 +505,18 @@ describe("a site that was recovered or renewed before", () => {
     const stage = new Stage();
     expect(stage.register(asked("far", { shown: third }))).toBe("write");
     expect(stage.registry.site("far")!.lines.map(({ line }) => line)).toEqual(["far.1", "far.2", third.line]);
-    expect(stage.registry.lineBefore("far", third.line)).toBe("far.2");
+    expect(stage.registry.lineBefore("far", third.line, () => true)).toBe("far.2");
     expect(stage.register(asked("far", { shown: third }))).toBe("unchanged");
+  });
+
+  it("has proven nothing with a ring that an operator has approved: what it shows with it has no other keys", () => {
+    const stage = new Stage();
+    expect(stage.approve("far", third.ringHash)).toBe("write");
+    const alien = { line: "far.alien", ring: ring("far", "k9", 2) };
+    const shownBy = (key: string | null) =>
+      asked("far", { shown: { ...third, earlier: [first, alien], provenBy: key } });
+    expect(stage.register(shownBy(null))).toBe("write");
+    expect(stage.registry.site("far")!.lines.map(({ line }) => line)).toEqual(["far.1", third.line]);
   });
 
   it("is pinned with those between, where it was away for more than one of them; what is pinned stays", () => {

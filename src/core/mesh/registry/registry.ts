@@ -126,10 +126,15 @@ export class Registry {
     return site.isApproved ? "approved" : "registered";
   }
 
-  /** The generation before this one; null: none is known. */
-  lineBefore(controller: string, line: LineId): LineId | null {
+  /**
+   * The line that this one continues: of the generations before it, the newest of which something is here (`isHere`). Of others somebody may have spoken
+   * who vouches for the site, and nobody ever writes in them. Null: none.
+   */
+  lineBefore(controller: string, line: LineId, isHere: (line: LineId) => boolean): LineId | null {
     const lines = this.#sites.get(controller)?.lines ?? [];
-    return lines[lines.findIndex((one) => one.line === line) - 1]?.line ?? null;
+    const generation = lines.find((one) => one.line === line)?.ring.generation ?? 0;
+    const before = lines.filter((one) => one.ring.generation < generation && isHere(one.line));
+    return before.toSorted((a, b) => a.ring.generation - b.ring.generation).at(-1)?.line ?? null;
   }
 
   /** Whether pages of a line are taken. `controller`: the site whose line it is. */
