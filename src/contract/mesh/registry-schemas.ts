@@ -52,7 +52,7 @@ export const EvictSiteBody = strict(FENCED);
 export const RegisteredAnswer = strict({ id: Type.String(), expiresAt: Type.Number() });
 export const HeartbeatAnswer = strict({ expiresAt: Type.Number() });
 
-const Status = oneOf("own", "registered", "expired", "approved", "evicted", "forked");
+const Status = oneOf("own", "registered", "expired", "left", "approved", "evicted", "forked");
 export const ControllersAnswer = strict({
   controllers: Type.Array(
     strict({

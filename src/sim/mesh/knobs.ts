@@ -10,6 +10,17 @@ export const SITES = ["a", "b", "c", "d", "e"] as const;
 const SKEW_MS_MAX = 600_000;
 
 const RESTORING_S = 3;
+type Range = readonly [number, number];
+/** By then a site has met others, and goes on afterwards. */
+const COPIED: readonly [Range, Range] = [
+  [600, 4_000],
+  [300, 3_000],
+];
+/** The copy knows nobody, and the site has met others before it is started from that. */
+const COPIED_BEFORE_MEETING: readonly [Range, Range] = [
+  [300, 900],
+  [3_000, 6_000],
+];
 
 /** Who has whom as parents. */
 const TOPOLOGIES = {
@@ -62,7 +73,7 @@ function drawAll(random: Random) {
   // new jobs go on longer than that.
   const seconds = random.fork("duration").between(5, 10) + (restores ? RESTORING_S : 0);
   const kinds: readonly MeshFault["kind"][] = [];
-  const copiedMs: readonly [number, number] = [600, 4_000];
+  const [copiedMs, restoredAfterMs] = random.fork("copied").chance(0.25) ? COPIED_BEFORE_MEETING : COPIED;
   return {
     topology: random.fork("topology").pick(topologies),
     /** The site that has three nodes. */
@@ -72,8 +83,9 @@ function drawAll(random: Random) {
     evicts,
     /** One site is started from an old copy of its disks. */
     restores,
-    /** When the copy is made: by then it has met others, and goes on afterwards. */
+    /** When the copy is made, and how long after it the site is started from that. */
     copiedMs,
+    restoredAfterMs,
     liar: random.fork("liar").pick(SITES),
     weather: drawWeather(random.fork("weather")),
     link: { latencyMinMs: random.fork("link").between(0.1, 3), latencyTailMs: 1 } satisfies Partial<LinkModel>,

@@ -55,8 +55,6 @@ const WEIGHTS: Readonly<Record<SiteKind, number>> = {
 };
 const KINDS = (Object.keys(WEIGHTS) as SiteKind[]).flatMap((kind) => Array.from({ length: WEIGHTS[kind] }, () => kind));
 const FAULTS_FROM_MS = 400;
-/** How long after the copy was made a site is restored from it. */
-const RESTORED_AFTER_MS: readonly [number, number] = [300, 3_000];
 const FOR_MS: readonly [number, number] = [50, 2_500];
 /** Past the TTL of registrations, which is no matter of the wall clock. */
 const JUMP_MS_MAX = 600_000;
@@ -90,7 +88,7 @@ function draw(kind: SiteKind, random: Random, stage: MeshStage, knobs: MeshKnobs
     case "crash-site":
       return { atMs, kind, site: a, forMs };
     case "restore-site": {
-      const [copiedMs, afterMs] = [random.between(...knobs.copiedMs), random.between(...RESTORED_AFTER_MS)];
+      const [copiedMs, afterMs] = [random.between(...knobs.copiedMs), random.between(...knobs.restoredAfterMs)];
       return { atMs: Math.floor(copiedMs), kind, site: a, forMs: Math.floor(afterMs) };
     }
     case "start-without-peer":

@@ -29,6 +29,16 @@ function withRelay(lie: MeshKnobs["lie"]) {
   return inRunsOf({ ...BUSY, faults: 2, lie, liar: "b", topology: "twins" });
 }
 
+/** The copy is made before the site has met anybody. */
+const OLD_COPY = {
+  ...BUSY,
+  lie: null,
+  evicts: false,
+  restores: true,
+  faults: 1,
+  copiedMs: [300, 900],
+  restoredAfterMs: [3_000, 6_000],
+} as const;
 const restored = inRunsOf({ ...BUSY, lie: null, evicts: false, restores: true, faults: 3 });
 const anywhere = planting(undefined, "mesh");
 const forked = inRunsOf({ ...BUSY, faults: 4, lie: "fork", topology: "full" });
@@ -172,16 +182,11 @@ export const MESH_MUTANTS: readonly Mutant[] = [
     "invariant 1",
     { file: MESH, find: "ring: newest.firstRing, earlier };", replace: "ring: newest.firstRing };" },
   ),
-  // The copy is made before the site has met its parent.
-  inRunsOf({ ...BUSY, lie: null, evicts: false, restores: true, copiedMs: [300, 900], faults: 1, topology: "star" })(
-    "mesh-own-head-before-the-parent-is-compared",
-    "invariant 4",
-    {
-      file: "controller/mesh/links/dialled-link.ts",
-      find: "const others = (await heads.now()).filter(({ line }) => controllerOf(line) !== ownId());",
-      replace: "const others = (await heads.now()).filter(({ line }) => controllerOf(line) !== '');",
-    },
-  ),
+  inRunsOf({ ...OLD_COPY, topology: "star" })("mesh-own-head-before-the-parent-is-compared", "invariant 4", {
+    file: "controller/mesh/links/dialled-link.ts",
+    find: "const others = (await heads.now()).filter(({ line }) => controllerOf(line) !== ownId());",
+    replace: "const others = (await heads.now()).filter(({ line }) => controllerOf(line) !== '');",
+  }),
   // Where the copy is older than the first peer.
   inRunsOf({ ...BUSY, lie: null, evicts: false, restores: true, faults: 1, topology: "star" })(
     "mesh-nobody-known-opens-the-gate",

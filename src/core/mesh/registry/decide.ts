@@ -2,7 +2,8 @@
 // applied; the answer is the payload of an event, nothing to write, or a refusal.
 //
 // A site proves that it has a key of its line by a signature (`provenBy`, verified before). What it may register with:
-// - its line is pinned here: a key of the line's first ring, or of the ring in force as far as this site has the line;
+// - its line is pinned here: a key of the ring in force as far as this site has the line, or of the first one where it has nothing of it: a key that
+//   the site has removed proves nothing any more;
 // - it is new here: a key of the ring that it shows, which becomes the first ring of its line;
 // - another line than the pinned one: the next generation, by a key of the last one. Anything else is a conflict, until an operator
 //   approves that ring by its hash, which also stands for the proof.
@@ -208,7 +209,7 @@ function ringRefusal(
   const newest = known?.lines.at(-1);
   const pinned = known?.lines.find((one) => one.line === line);
   if (newest === undefined || pinned !== undefined) {
-    if (isKeyOf(provenBy, [ring, ringInForce(line)])) return null;
+    if (isKeyOf(provenBy, ringInForce(line) ?? ring)) return null;
     return refused(
       "PERMISSION_DENIED",
       `The proof is not signed by a key of ${line} that is known here. If ${id} has changed its keys, an operator approves its first ring: \`tenure mesh approve ${id} --ring ${ringHash}\`.`,
@@ -218,7 +219,7 @@ function ringRefusal(
   const last = known?.lines.findLast((one) => ringInForce(one.line) !== null) ?? newest;
   // Whoever has forked a line has its keys: only an operator says which of them is the site.
   const isNext = ring.generation > last.ring.generation && !isForked(last.line) && !isForked(newest.line);
-  if (isNext && isKeyOf(provenBy, [last.ring, ringInForce(last.line)])) return null;
+  if (isNext && isKeyOf(provenBy, ringInForce(last.line) ?? last.ring)) return null;
   return refused(
     "CONTROLLER_CONFLICT",
     `${id} is registered here with another ring, of the line ${newest.line}. If this is the same site with new keys, an operator says so: \`tenure mesh approve ${id} --ring ${ringHash}\`. If not, give it another controller id.`,
@@ -226,19 +227,19 @@ function ringRefusal(
 }
 
 function isPinnedKey({ lines }: KnownSite, { line, ring, provenBy }: ShownRing, ringInForce: RingInForce): boolean {
-  return lines.some((one) => one.line === line) && isKeyOf(provenBy, [ring, ringInForce(line)]);
+  return lines.some((one) => one.line === line) && isKeyOf(provenBy, ringInForce(line) ?? ring);
 }
 
-function isKeyOf(key: string | null, rings: readonly (Ring | null)[]): boolean {
-  return key !== null && rings.some((ring) => ring?.keys.some((one) => one.key === key));
+function isKeyOf(key: string | null, { keys }: Ring): boolean {
+  return key !== null && keys.some((one) => one.key === key);
 }
 
 /** Whoever shows a ring that an operator has approved, without a proof, has proven nothing: the hash says nothing of other lines and their keys. */
 function earlierOf(known: KnownSite | undefined, shown: ShownRing, inForce: RingInForce) {
   const { earlier, line, ring, ringHash, provenBy } = shown;
   const last = known?.lines.findLast((one) => inForce(one.line) !== null) ?? known?.lines[0];
-  const isProven = known?.approvedRing !== ringHash || isKeyOf(provenBy, [ring, inForce(line)]);
-  const own = earlier.filter((one) => isProven || one.ring.keys.every(({ key }) => isKeyOf(key, [ring])));
+  const isProven = known?.approvedRing !== ringHash || isKeyOf(provenBy, inForce(line) ?? ring);
+  const own = earlier.filter((one) => isProven || one.ring.keys.every(({ key }) => isKeyOf(key, ring)));
   return unknownOf(own, known, last);
 }
 

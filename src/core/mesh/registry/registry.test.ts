@@ -231,6 +231,16 @@ describe("registering", () => {
     expect(stage.register(asked("b", { shown: { ...first, provenBy: "k9" } }))).toBe("unchanged");
   });
 
+  it("is not done with a key that the site has removed, as far as that is known here: it may be stolen", () => {
+    const stage = new Stage();
+    const first = shown(ring("b", "k1"))!;
+    stage.register(asked("b", { shown: first }));
+    stage.inForce.set(first.line, ring("b", "k9"));
+    expect(stage.register(asked("b", { url: "http://thief:1", shown: first }))).toBe("PERMISSION_DENIED");
+    expect(stage.register(asked("b", { shown: shown(ring("b", "k7", 2), "k1") }))).toBe("CONTROLLER_CONFLICT");
+    expect(stage.register(asked("b", { shown: shown(ring("b", "k7", 2), "k9") }))).toBe("write");
+  });
+
   it("is bounded", () => {
     const stage = new Stage();
     for (let at = 0; at < SITES_MAX; at++) stage.register(asked(`s${at}`));
