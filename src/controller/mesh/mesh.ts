@@ -343,9 +343,9 @@ export class MeshService implements MeshLinks {
       isOthers: (line, author) => {
         const site = controllerOf(line);
         if (registry.own?.author === author) return true;
-        const claims = registry.sites().filter(({ lines }) => lines.some(({ ring }) => ring.author === author));
+        const claims = registry.claimsOf(author);
         // A ring may name any author: who has claimed that of another site takes nothing from it.
-        return claims.length > 0 && !claims.some(({ id }) => id === site);
+        return claims.length > 0 && !claims.includes(site);
       },
     };
   }

@@ -250,6 +250,21 @@ describe("registering", () => {
     expect(stage.registry.size).toBe(SITES_MAX);
   });
 
+  it("claims the authors of its lines, also after a snapshot", () => {
+    const stage = new Stage();
+    const claims = (): unknown => ["b", "b+2", "c", "nobody"].map((author) => stage.registry.claimsOf(author));
+    stage.register(asked("b", { shown: shown(ring("b", "k1")) }));
+    expect(claims()).toEqual([["b"], [], [], []]);
+    stage.register(asked("b", { shown: shown({ ...ring("b", "k1", 2), author: "b+2" }) }));
+    stage.register(asked("c", { shown: shown({ ...ring("c", "k3"), author: "b" }) }));
+    expect(claims()).toEqual([["b", "c"], ["b"], [], []]);
+    const written = stage.registry.encode();
+    stage.registry.restore(null);
+    expect(claims()).toEqual([[], [], [], []]);
+    stage.registry.restore(written);
+    expect(claims()).toEqual([["b", "c"], ["b"], [], []]);
+  });
+
   it("keeps the newest lines of a site", () => {
     const stage = new Stage();
     for (let at = 1; at <= LINES_PER_SITE_MAX + 1; at++) {

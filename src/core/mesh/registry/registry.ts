@@ -46,6 +46,8 @@ export class Registry {
   #renewed: Renewal | null = null;
   #leftAt: number | null = null;
   readonly #sites = new Map<string, KnownSite>();
+  /** By author: sites with a line whose first ring names it. Null: the sites have changed since it was asked for. */
+  #claims: ReadonlyMap<string, readonly string[]> | null = null;
   /** Lines that are proven to have forked: the sequence of the own event that has the evidence. */
   readonly #forks = new TextMap<number>();
 
@@ -105,6 +107,12 @@ export class Registry {
           !isEvicted && !isGone(presence) && registeredAtMs > 0 && !isVouched({ metadata }),
       )
       .map(({ id }) => id);
+  }
+
+  /** Sites that claim to have written in this author's name: a page may have another one in each of its events. */
+  claimsOf(author: string): readonly string[] {
+    this.#claims ??= claimsOf(this.#sites.values());
+    return this.#claims.get(author) ?? [];
   }
 
   forkOf(line: LineId): number | undefined {
@@ -194,6 +202,7 @@ export class Registry {
 
   restore(text: string | null): void {
     this.#sites.clear();
+    this.#claims = null;
     this.#forks.clear();
     const empty: Written = { own: null, sites: [], forks: [], resumedAt: 0, gated: null, renewed: null, leftAt: null };
     const { own, sites, forks, resumedAt, gated, renewed, leftAt } =
@@ -203,7 +212,7 @@ export class Registry {
     this.#gated = gated ?? null;
     this.#renewed = renewed ?? null;
     this.#leftAt = leftAt ?? null;
-    for (const site of sites) this.#sites.set(site.id, { ...site, presence: site.presence ?? null });
+    for (const site of sites) this.#put({ ...site, presence: site.presence ?? null });
     for (const [line, sequence] of forks) this.#forks.set(line, sequence);
   }
 
@@ -221,7 +230,7 @@ export class Registry {
     if (before === undefined && this.#sites.size >= SITES_MAX) return;
     const { url, name, urls, version, line, ring, earlier = [], isApprovalOver = false, metadata = {} } = payload;
     const lines = before?.lines ?? [];
-    this.#sites.set(id, {
+    this.#put({
       id,
       url,
       name,
@@ -243,7 +252,7 @@ export class Registry {
   }
 
   #approved(id: string, { ring }: SiteApproved): void {
-    if (!this.#sites.has(id) && this.#sites.size < SITES_MAX) this.#sites.set(id, unheard(id));
+    if (!this.#sites.has(id) && this.#sites.size < SITES_MAX) this.#put(unheard(id));
     this.#change(id, { isApproved: true, isEvicted: false, approvedRing: ring });
   }
 
@@ -264,8 +273,25 @@ export class Registry {
 
   #change(id: string, change: Partial<KnownSite>): void {
     const site = this.#sites.get(id);
-    if (site !== undefined) this.#sites.set(id, { ...site, ...change });
+    if (site !== undefined) this.#put({ ...site, ...change });
   }
+
+  #put(site: KnownSite): void {
+    this.#sites.set(site.id, site);
+    this.#claims = null;
+  }
+}
+
+function claimsOf(sites: Iterable<KnownSite>): ReadonlyMap<string, readonly string[]> {
+  const claims = new Map<string, string[]>();
+  for (const { id, lines } of sites) {
+    for (const author of new Set(lines.map(({ ring }) => ring.author))) {
+      const ids = claims.get(author);
+      if (ids === undefined) claims.set(author, [id]);
+      else ids.push(id);
+    }
+  }
+  return claims;
 }
 
 /**
