@@ -51,6 +51,16 @@ export const MESH_MUTANTS: readonly Mutant[] = [
     find: "if (walk.root() !== checkpoint.root) {",
     replace: 'if (walk.root() === "") {',
   }),
+  // What was known when a page came was not looked at.
+  inRunsOf({ ...BUSY, faults: 8, lie: "change", topology: "twins" })(
+    "mesh-pages-passed-on-as-they-came",
+    "invariant 3",
+    {
+      file: "controller/mesh/receipts/foreign-lines.ts",
+      find: "pageOf(await this.#asSigned(receipt))",
+      replace: "pageOf(await Promise.resolve(page))",
+    },
+  ),
   withRelay("foreign-key")("mesh-signature-not-checked", "invariant 3", {
     file: INTAKE,
     find: 'if (signed.kind !== "signed") return bad(signed.problem);\n  yield;',
@@ -177,11 +187,18 @@ export const MESH_MUTANTS: readonly Mutant[] = [
     replace: "if (missing.length < peers.length || missing.length === 0) return",
   }),
   // Whoever meets the site first after it was renewed has nothing of the line before. Faults for a site that is cut off at first.
-  inRunsOf({ lie: null, evicts: false, restores: true, topology: "tree" })(
-    "mesh-earlier-lines-not-named",
-    "invariant 1",
-    { file: MESH, find: "ring: newest.firstRing, earlier };", replace: "ring: newest.firstRing };" },
-  ),
+  inRunsOf({
+    lie: null,
+    evicts: false,
+    restores: true,
+    copiedMs: [600, 4_000],
+    restoredAfterMs: [300, 3_000],
+    topology: "tree",
+  })("mesh-earlier-lines-not-named", "invariant 1", {
+    file: MESH,
+    find: "ring: newest.firstRing, earlier };",
+    replace: "ring: newest.firstRing };",
+  }),
   inRunsOf({ ...OLD_COPY, topology: "star" })("mesh-own-head-before-the-parent-is-compared", "invariant 4", {
     file: "controller/mesh/links/dialled-link.ts",
     find: "const others = (await heads.now()).filter(({ line }) => controllerOf(line) !== ownId());",

@@ -70,9 +70,11 @@ function stage() {
       return (asked.isIndexed && archive.find(({ receipt }) => has(receipt))?.receipt.sequence) || null;
     },
   });
-  const receive = (site: TestSite, after: number, size: number): void => {
+  /** `changed`: so many of its first items are not those that the site has signed. */
+  const receive = (site: TestSite, after: number, size: number, changed = 0): void => {
     const before: LineState = state.line(site.line) ?? site.start;
-    const page = site.page(after, size);
+    const signed = site.page(after, size);
+    const page = { ...signed, items: signed.items.map((item, at) => (at < changed ? "another text" : item)) };
     const checking = checkPage({ digest, verify: fakeVerify(digest), state: before, page });
     let step = checking.next();
     while (step.done !== true) step = checking.next();
@@ -122,6 +124,24 @@ describe.each([
     await expect(lines.page("x.1", 0)).rejects.toMatchObject({ code: "NOT_FOUND" });
     expect(await lines.checkpoint(b.line)).toBe(b.page(9, 10).checkpoint);
     expect(reads.length > 0).toBe(isCold);
+  });
+
+  it("have the events that were verified: what was known when a page came is not looked at, and may have been changed", async () => {
+    const { a, b, lines, receive, restored } = stage();
+    receive(a, 0, 2);
+    receive(a, 1, 5, 1);
+    receive(b, 0, 5);
+    receive(a, 1, 9, 4);
+    receive(a, 9, 10);
+    receive(a, 0, 12, 10);
+    if (isCold) for (const tell of restored) tell();
+    for (const [after, from, size] of [
+      [2, 1, 5],
+      [5, 1, 9],
+      [10, 0, 12],
+    ] as const) {
+      expect(await lines.page(a.line, after), `after ${after}`).toEqual(a.page(from, size));
+    }
   });
 });
 

@@ -127,12 +127,30 @@ export class ForeignLines implements LineSource {
       items += page.items.length;
       bytes += bytesOf(page);
       if (pages.length > 0 && (items > PAGE_ITEMS_MAX || bytes > PAGE_BYTES_MAX)) break;
-      pages.push(pageOf(page));
+      pages.push(pageOf(await this.#asSigned(receipt)));
       next = page.after + page.items.length + 1;
       if (pages.length >= max || next > this.#known(line).size) break;
     }
     if (pages.length > 0) return pages;
     throw new TenureError("LOG_COMPACTED", `Event ${after + 1} of the line ${line} is not kept here any more.`);
+  }
+
+  /**
+   * What of a page was known when it came was not verified then, and whoever brought it may have changed it: it is handed out as it is in the receipts
+   * in which it was new. Where these are not kept any more, whoever asks has it, and verifies it as little.
+   */
+  async #asSigned({ page, first }: Receipt): Promise<HeldPage> {
+    const { line, after, items } = page;
+    const known: HeldPage["items"][number][] = [];
+    if (first > after + 1) {
+      for await (const receipt of this.#receiptsFrom(line, after + 1)) {
+        if (receipt.page.line !== line) continue;
+        known.push(...receipt.page.items.slice(after + known.length - receipt.page.after));
+        if (after + known.length >= first - 1) break;
+      }
+    }
+    const count = Math.min(known.length, first - 1 - after);
+    return count === 0 ? page : { ...page, items: [...known.slice(0, count), ...items.slice(count)] };
   }
 
   /** A line as it was at an earlier size. */
