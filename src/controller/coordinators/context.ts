@@ -5,7 +5,7 @@ import type { Random } from "../../core/kit/random.ts";
 import {
   type CoordinatorStatus,
   type Ledger,
-  Members,
+  MembershipList,
   type OverBecause,
   type RegistryChange,
   type RosterVoter,
@@ -57,7 +57,7 @@ export interface CoordinatorOptions {
 export class CoordinatorContext {
   readonly options: CoordinatorOptions;
   readonly desk: LedgerDesk;
-  readonly members = new Members();
+  readonly members = new MembershipList();
   /** Wakes the loop that follows and leads. */
   readonly bell: Bell;
   #isStopped = false;

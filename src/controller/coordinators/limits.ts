@@ -27,5 +27,7 @@ export const REGISTRY_STORED_MS = 1_500;
 export const REGISTRY_UNDONE_MS = 3_000;
 /** A change of the registry waits so long for one that is on its way. */
 export const REGISTRY_TURN_MS = 2_000;
+/** A change that was forwarded to the leader: all of its waits. */
+export const REGISTRY_FORWARDED_MS = REGISTRY_STORED_MS + REGISTRY_TURN_MS + REGISTRY_UNDONE_MS;
 /** A node that leaves is removed from the voters within this, or it stays. */
 export const LEAVE_MS = 15_000;

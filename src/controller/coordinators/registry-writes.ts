@@ -14,11 +14,9 @@ import {
 import type { CoordinatorRequest, RegistryAnswer } from "../../ports/coordinators.ts";
 import type { CoordinatorContext } from "./context.ts";
 import type { Leading } from "./leading.ts";
-import { REGISTRY_STORED_MS, REGISTRY_TURN_MS, REGISTRY_UNDONE_MS } from "./limits.ts";
+import { REGISTRY_FORWARDED_MS, REGISTRY_STORED_MS, REGISTRY_TURN_MS, REGISTRY_UNDONE_MS } from "./limits.ts";
 
 export type RegistryRequest = Extract<CoordinatorRequest, { kind: "registry" }>;
-
-const FORWARDED_MS = REGISTRY_STORED_MS + REGISTRY_TURN_MS + REGISTRY_UNDONE_MS;
 
 export class RegistryWrites {
   readonly #context: CoordinatorContext;
@@ -40,7 +38,11 @@ export class RegistryWrites {
     const leaderEndpoint = this.#context.desk.leader?.endpoint ?? null;
     if (request.isForwarded || leaderEndpoint === null || leaderEndpoint === this.#context.options.endpoint)
       return { kind: "not-leader", leaderEndpoint };
-    const forwarded = await this.#context.call(leaderEndpoint, { ...request, isForwarded: true }, FORWARDED_MS);
+    const forwarded = await this.#context.call(
+      leaderEndpoint,
+      { ...request, isForwarded: true },
+      REGISTRY_FORWARDED_MS,
+    );
     // It may have been written, and its answer lost.
     return forwarded ?? { kind: "unknown" };
   }

@@ -17,7 +17,7 @@ export function normalisedEndpoint(endpoint: string): string {
   return endpoint.trim().replace(/\/+$/, "");
 }
 
-export class Members {
+export class MembershipList {
   readonly #leases = new Map<string, MembershipLease>();
   /** Identities that left: their announcements start again by an explicit one, or a restart. */
   #isPaused = false;

@@ -5,13 +5,13 @@ import { describe, expect, test } from "vitest";
 import { dueVoters } from "./changes.ts";
 import { foundingOf } from "./founding.ts";
 import { MEMBERSHIP_TTL_MS } from "./limits.ts";
-import { Members } from "./members.ts";
+import { MembershipList } from "./members.ts";
 import { withBackend, withoutBackend } from "./registry.ts";
 import { peer, votersOf } from "./test-lease.ts";
 
 describe("membership leases", () => {
   test("announce and list: normalised, sorted, each endpoint once", () => {
-    const members = new Members();
+    const members = new MembershipList();
     members.announce(0, "b", "https://b/");
     members.announce(0, "a", "https://a//");
     members.announce(0, "c", "https://b");
@@ -20,14 +20,14 @@ describe("membership leases", () => {
   });
 
   test("announce renews, and moves: a stable identity has one lease", () => {
-    const members = new Members();
+    const members = new MembershipList();
     members.announce(0, "a", "https://old");
     members.announce(5_000, "a", "https://new");
     expect(members.endpoints(MEMBERSHIP_TTL_MS)).toEqual(["https://new"]);
   });
 
   test("a crash leaves the list when its lease expires; a clock that was set back keeps nobody for ever", () => {
-    const members = new Members();
+    const members = new MembershipList();
     members.announce(1_000_000, "a", "https://a");
     expect(members.endpoints(1_000_000 + MEMBERSHIP_TTL_MS - 1)).toEqual(["https://a"]);
     expect(members.endpoints(1_000_000 + MEMBERSHIP_TTL_MS)).toEqual([]);
@@ -35,7 +35,7 @@ describe("membership leases", () => {
   });
 
   test("leave removes the caller's own lease, nothing else, and pauses nobody else's announcements (hole 11)", () => {
-    const members = new Members();
+    const members = new MembershipList();
     members.announce(0, "a", "https://a");
     members.announce(0, "b", "https://b");
     members.leave("a");
@@ -44,7 +44,7 @@ describe("membership leases", () => {
   });
 
   test("a node that left announces nothing until it is told to", () => {
-    const members = new Members();
+    const members = new MembershipList();
     members.pause();
     expect(members.isAnnouncing).toBe(false);
     members.resume();

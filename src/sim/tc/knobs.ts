@@ -3,8 +3,8 @@
 import type { Random } from "../../core/kit/random.ts";
 
 /** Clocks run between these rates. The lease's arithmetic has nothing left over beyond them. */
-export const RATE_MIN = 0.8;
-export const RATE_MAX = 1.2;
+export const COORDINATOR_RATE_MIN = 0.8;
+export const COORDINATOR_RATE_MAX = 1.2;
 
 /** What `drawAll` draws. */
 export type TcKnobs = Readonly<ReturnType<typeof drawAll>>;
@@ -33,7 +33,7 @@ function drawAll(random: Random, asked: number | undefined) {
     /** The others are started later, and know the seeds. */
     seeds: nodes <= 3 ? nodes : nodes - random.fork("late").below(Math.min(3, nodes - 2)),
     clockRates: Array.from({ length: nodes }, (_, at) =>
-      isDrifting ? random.fork(`rate/${at}`).pick([RATE_MIN, 0.9, 1, 1.1, RATE_MAX]) : 1,
+      isDrifting ? random.fork(`rate/${at}`).pick([COORDINATOR_RATE_MIN, 0.9, 1, 1.1, COORDINATOR_RATE_MAX]) : 1,
     ),
     link: {
       latencyMinMs: slow * pace.between(0.1, 2),

@@ -25,7 +25,7 @@ import {
 import { LEASE_BOOT_WAIT_MS, ROUND_ANSWERED_MS } from "../../core/lease/limits.ts";
 import type { CoordinatorNews } from "../../controller/coordinators/index.ts";
 import { reached, type World } from "../kernel/index.ts";
-import { RATE_MIN } from "./knobs.ts";
+import { COORDINATOR_RATE_MIN } from "./knobs.ts";
 import type { TcNode } from "./node.ts";
 import type { Probe } from "./probes.ts";
 
@@ -141,7 +141,7 @@ export class TcOracle {
     if (added.length > 0) reached(this.probes, "voter-joined");
     if (removed.length === 0) return;
     const times = this.#answered.get(`${node.self}/${roster.term}`);
-    const sinceMs = this.#world.nowMs - ROUND_ANSWERED_MS / RATE_MIN - 1;
+    const sinceMs = this.#world.nowMs - ROUND_ANSWERED_MS / COORDINATOR_RATE_MIN - 1;
     const answering = roster.voters.filter(({ peer }) => peer === node.self || (times?.get(peer) ?? -1) >= sinceMs);
     if (answering.length < majorityOf(roster.voters.length))
       this.#report(node, `${placeOf(roster)} removes ${removed[0]!.peer} while no majority of the rest answers`);

@@ -4,15 +4,13 @@
 import { assertNever } from "../../core/kit/assert.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { generationOf } from "../../core/lease/index.ts";
+import { LEASE_TTL_MS, MEMBERSHIP_TTL_MS } from "../../core/lease/limits.ts";
 import { apply, type Fault, type FileInfo, reached, type Region, weighted } from "../kernel/index.ts";
-import { RATE_MAX, RATE_MIN, type TcKnobs } from "./knobs.ts";
+import { COORDINATOR_RATE_MAX, COORDINATOR_RATE_MIN, type TcKnobs } from "./knobs.ts";
 import { LEDGER_FILE } from "./platter.ts";
 import type { Stage } from "./stage.ts";
 
 const LEADER = "leader";
-/** Of a membership lease, and of a leader's. */
-const MEMBERSHIP_MS = 9_000;
-const LEASE_MS = 3_000;
 
 type Shape =
   | { kind: "leave"; node: string; forMs: number }
@@ -101,7 +99,7 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
   const node = random.chance(0.5) ? LEADER : random.pick(names);
   const other = random.pick(names);
   // Around a lease: over before trust ends, between trust and the lease, after both; and around a membership lease.
-  const drawnMs = LEASE_MS * random.pick([0.2, 0.6, 0.9, 1.1, 1.5, 3, 4]) * random.between(0.9, 1.1);
+  const drawnMs = LEASE_TTL_MS * random.pick([0.2, 0.6, 0.9, 1.1, 1.5, 3, 4]) * random.between(0.9, 1.1);
   const forMs = Math.floor(Math.min(drawnMs, Math.max(100, knobs.faultsUntilMs - atMs)));
   switch (kind) {
     case "crash":
@@ -109,7 +107,7 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
     case "pause":
       return { atMs, kind, node, forMs };
     case "clock-rate":
-      return { atMs, kind, node, rate: random.between(RATE_MIN, RATE_MAX), forMs };
+      return { atMs, kind, node, rate: random.between(COORDINATOR_RATE_MIN, COORDINATOR_RATE_MAX), forMs };
     case "wall-jump":
       return { atMs, kind, node, byMs: random.pick([-3_600_000, -10_000, 10_000, 3_600_000]) };
     case "cut":
@@ -123,7 +121,7 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
       const size = Math.max(1, Math.min(mixed.length, names.length - 1));
       const one = mixed.length === 0 ? [other] : mixed.slice(0, size);
       const groups = [one, names.filter((name) => !one.includes(name))];
-      const long = random.chance(0.4) ? MEMBERSHIP_MS * random.between(1.1, 1.6) : forMs;
+      const long = random.chance(0.4) ? MEMBERSHIP_TTL_MS * random.between(1.1, 1.6) : forMs;
       return { atMs, kind, groups, forMs: Math.floor(long) };
     }
     case "lossy":
@@ -153,7 +151,7 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
     case "odd-ttl":
       return { atMs, kind, ttlMs: random.pick([1, 50, 3_600_000]), forMs };
     case "stop-and-go":
-      return { atMs, kind, pauseMs: Math.floor(LEASE_MS * random.between(0.3, 0.8)), cutMs: 2 * LEASE_MS };
+      return { atMs, kind, pauseMs: Math.floor(LEASE_TTL_MS * random.between(0.3, 0.8)), cutMs: 2 * LEASE_TTL_MS };
     case "others-restart":
       return { atMs, kind, restartAfterMs: Math.floor(random.between(10, 500)) };
     case "lost-founder":
@@ -243,7 +241,7 @@ function strikeLeader(
       return;
     }
     case "others-restart":
-      isolate(stage, name, 2 * LEASE_MS);
+      isolate(stage, name, 2 * LEASE_TTL_MS);
       for (const node of stage.names.filter((one) => one !== name))
         apply(world, { atMs, kind: "crash", node, restartAfterMs: fault.restartAfterMs }, { hit });
       return;
@@ -309,7 +307,7 @@ function forge(
       by.forge(to, { kind: "release", clusterId, holder: `${by.name}@dead` as typeof holder, voter, term });
     else {
       const next = { ...roster!, version: roster!.version + 1 };
-      const asked = { clusterId, holder: by.self, voter, term: next.term, ttlMs: LEASE_MS, mark: null };
+      const asked = { clusterId, holder: by.self, voter, term: next.term, ttlMs: LEASE_TTL_MS, mark: null };
       by.forge(to, { kind: "renew", ...asked, roster: next });
     }
   }

@@ -5,14 +5,11 @@
 import { seededRandom } from "../../core/kit/random.ts";
 import { noEffect, playScene, type SeedOptions, type SeedResult } from "../kernel/index.ts";
 import { drawKnobs, type TcKnobs, type TcLimits } from "./knobs.ts";
+import { TC_CONVERGE_MS, TC_STEADY_MS, TC_STEPS_MAX } from "./limits.ts";
 import { applyTcFault, drawPlan, type TcFault } from "./plan.ts";
 import type { Probe } from "./probes.ts";
 import { Stage } from "./stage.ts";
 
-const STEPS_MAX = 2_000_000;
-/** Membership leases expire; each node that was wiped, or had left, is removed and admitted again, one after the other. */
-const CONVERGE_MS = 90_000;
-const STEADY_MS = 12_000;
 /** What is sent when nothing happens. */
 const SILENT_KINDS = new Set(["renew", "announce"]);
 
@@ -57,22 +54,23 @@ function watched({ world, oracle }: Stage, isEnd: () => boolean, untilMs: number
     oracle.check();
     return isEnd();
   };
-  return world.run(look, { untilMs, stepsMax: STEPS_MAX });
+  return world.run(look, { untilMs, stepsMax: TC_STEPS_MAX });
 }
 
 /** Liveness, and silence. */
 async function converge(stage: Stage): Promise<string | null> {
   const { world, oracle, writers } = stage;
-  const end = await watched(stage, () => stage.disagreement() === null, world.nowMs + CONVERGE_MS);
+  const end = await watched(stage, () => stage.disagreement() === null, world.nowMs + TC_CONVERGE_MS);
   if (world.findings.length > 0) return null;
-  if (end !== "predicate") return `no agreement within ${CONVERGE_MS} ms after the last fault: ${stage.disagreement()}`;
+  if (end !== "predicate")
+    return `no agreement within ${TC_CONVERGE_MS} ms after the last fault: ${stage.disagreement()}`;
   const wrong = writers.difference();
   if (wrong !== null) return `the registry is wrong: ${wrong}`;
   // What was under way when they agreed.
   await watched(stage, () => false, world.nowMs + 3_000);
   const before = new Map(stage.sent);
   const { size } = oracle.winners;
-  await watched(stage, () => false, world.nowMs + STEADY_MS);
+  await watched(stage, () => false, world.nowMs + TC_STEADY_MS);
   if (oracle.winners.size !== size) return "leadership changed although nothing went wrong any more";
   const different = stage.disagreement();
   if (different !== null) return `agreement did not last: ${different}`;

@@ -16,13 +16,12 @@ import type { CoordinatorNews } from "../../controller/coordinators/index.ts";
 import type { AnswerTo, CoordinatorRequest } from "../../ports/coordinators.ts";
 import { type Boot, reached, World } from "../kernel/index.ts";
 import type { TcKnobs } from "./knobs.ts";
+import { TC_RESCUE_EVERY_MS } from "./limits.ts";
 import { type Answering, isStatus, isVote, type NodeWatch, TcNode } from "./node.ts";
 import { TcOracle } from "./oracle.ts";
 import { LEDGER_FILE, ledgerBytes, ledgerOf } from "./platter.ts";
 import type { TcRunOptions } from "./run.ts";
 import { Writers } from "./writers.ts";
-
-const RESCUE_EVERY_MS = 5_000;
 
 interface StageOptions extends Pick<TcRunOptions, "narrate" | "reversed"> {
   readonly seed: string;
@@ -115,7 +114,7 @@ export class Stage {
     const { scheduler, nowMs } = this.world;
     scheduler.schedule(nowMs + ms, scheduler.owner("operator"), () => {
       this.rescue();
-      this.#rescueAfter(RESCUE_EVERY_MS);
+      this.#rescueAfter(TC_RESCUE_EVERY_MS);
     });
   }
 
