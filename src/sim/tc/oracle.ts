@@ -264,6 +264,11 @@ export class TcOracle {
   /** By name, the voter that its disk makes it. */
   readonly present = new Map<string, PeerKey>();
 
+  /** A leader sends a roster of its own term. */
+  sendingRoster(node: TcNode, roster: Roster): void {
+    if (node.coordinator.leadership?.term === roster.term) this.#made.add(keyOf(clusterOf(node), roster));
+  }
+
   hasWon(node: TcNode, term: number): boolean {
     return this.winners.get(`${clusterOf(node)}/${term}`) === node.self;
   }

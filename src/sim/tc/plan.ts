@@ -301,7 +301,9 @@ function forge(
   hit();
   for (const to of stage.names.filter((name) => name !== by.name)) {
     const voter = stage.oracle.present.get(to);
-    if (voter === undefined) continue;
+    // A server that forges rosters of its own term is outside of the model of faults.
+    const isHolder = stage.durable(to)?.grant?.leader === by.self;
+    if (voter === undefined || (fault.kind === "stale-roster" && isHolder)) continue;
     if (fault.kind === "forge-release") by.forge(to, { kind: "release", clusterId, holder, voter, term });
     else if (fault.kind === "ghost-release")
       by.forge(to, { kind: "release", clusterId, holder: `${by.name}@dead` as typeof holder, voter, term });

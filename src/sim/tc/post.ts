@@ -64,8 +64,11 @@ export class Post implements CoordinatorCalls {
   #take(from: PeerKey, frame: Frame): void {
     const caller = nodeIdOf(from);
     if (frame.kind === "answer") {
+      // One that comes too late is heard by nobody.
+      const waiting = this.#waiting.get(frame.id);
+      if (waiting === undefined) return;
       this.#options.heard(from, frame.answer);
-      this.#waiting.get(frame.id)?.({ from: caller, answer: frame.answer });
+      waiting({ from: caller, answer: frame.answer });
       return;
     }
     const { id, request } = frame;

@@ -286,6 +286,7 @@ export class Stage {
     if (isLost) reached(this.oracle.probes, "candidacy-lost");
     if (request.kind !== "acquire" && request.kind !== "renew") return request;
     if (request.kind === "acquire") this.oracle.acquiring(node, request.term, this.durable(node.name));
+    if (request.roster !== null) this.oracle.sendingRoster(node, request.roster);
     if (request.kind === "renew") once(this.onRenewal, node.name);
     const voter = this.oracle.present.get(to);
     if (voter !== undefined) this.#sentMs.set(`${node.name} ${voter}`, this.world.nowMs);
