@@ -54,6 +54,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "core/health": ["type core/raft"],
   "core/jobs": ["type core/events"],
   "core/archive": ["type core/events"],
+  "core/lease": ["core/trust"],
   "core/mesh": ["core/events", "type core/archive", "type core/jobs"],
   ports: ["type core"],
 

@@ -12,8 +12,10 @@ import { MUTANTS } from "../../sim/mutants/list.ts";
 import { MESH_MUTANTS } from "../../sim/mutants/mesh-list.ts";
 import type { Mutant } from "../../sim/mutants/patch.ts";
 import { SPREAD_MUTANTS } from "../../sim/mutants/spread-list.ts";
+import { TC_MUTANTS } from "../../sim/mutants/tc-list.ts";
 import type { KnobLimits, RaftFault, RunOptions, RunResult } from "../../sim/raft/index.ts";
 import type { SpreadFault, SpreadLimits, SpreadRunOptions, SpreadRunResult } from "../../sim/spread/index.ts";
+import type { TcFault, TcLimits, TcRunOptions, TcRunResult } from "../../sim/tc/index.ts";
 
 export interface Results {
   readonly raft: RunResult;
@@ -21,14 +23,18 @@ export interface Results {
   readonly jobs: JobsRunResult;
   readonly mesh: MeshRunResult;
   readonly spread: SpreadRunResult;
+  readonly tc: TcRunResult;
 }
 
-/** What is simulated: a Raft cluster, electors against a server, jobs on servers, whole sites of a mesh, or sites that spread their lines. */
+/** What is simulated: a Raft cluster, electors against a server, jobs on servers, whole sites of a mesh, sites that spread their lines, or transaction coordinators. */
 export type Subject = keyof Results;
 export type Result = Results[Subject];
-export type AnyFault = RaftFault | ElectorFault | JobsFault | MeshFault | SpreadFault;
+export type AnyFault = RaftFault | ElectorFault | JobsFault | MeshFault | SpreadFault | TcFault;
 /** With limits and a plan of its subject. */
-export type SeedJob = SeedOptions<KnobLimits | ElectorLimits | JobsLimits | MeshLimits | SpreadLimits, AnyFault>;
+export type SeedJob = SeedOptions<
+  KnobLimits | ElectorLimits | JobsLimits | MeshLimits | SpreadLimits | TcLimits,
+  AnyFault
+>;
 export type RunJob = SeedJob & { readonly trace?: RunOptions["trace"] };
 
 /** Adds up the runs of one subject. */
@@ -96,6 +102,15 @@ export const SIMULATORS: Readonly<Record<Subject, Simulator>> = {
       const { SpreadCampaign, runSpreadSeed } = await import("../../sim/spread/index.ts");
       const total = (nowMs: () => number): Total => new SpreadCampaign(nowMs);
       return { run: (job) => runSpreadSeed(job as SpreadRunOptions), total };
+    },
+  },
+  tc: {
+    mutants: TC_MUTANTS,
+    mutantSeedsMax: 200,
+    nodesOf: ({ nodes }: TcRunResult["knobs"]) => nodes,
+    load: async () => {
+      const { runTcSeed, tcCampaign: total } = await import("../../sim/tc/index.ts");
+      return { run: (job) => runTcSeed(job as TcRunOptions), total };
     },
   },
 };

@@ -10,9 +10,18 @@ import { MUTANTS } from "./list.ts";
 import { MESH_MUTANTS } from "./mesh-list.ts";
 import { plant } from "./patch.ts";
 import { SPREAD_MUTANTS } from "./spread-list.ts";
+import { TC_MUTANTS } from "./tc-list.ts";
 
 const SRC = join(import.meta.dirname, "../..");
-const ALL = [...MUTANTS, ...ELECTOR_MUTANTS, ...JOBS_MUTANTS, ...MESH_MUTANTS, ...SPREAD_MUTANTS, ...LEAKS];
+const ALL = [
+  ...MUTANTS,
+  ...ELECTOR_MUTANTS,
+  ...JOBS_MUTANTS,
+  ...MESH_MUTANTS,
+  ...SPREAD_MUTANTS,
+  ...TC_MUTANTS,
+  ...LEAKS,
+];
 
 function source(file: string): string {
   return readFileSync(join(SRC, file), "utf8");
@@ -32,12 +41,13 @@ describe("every planted mistake", () => {
     expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
   });
 
-  test("is one of at least 24, of 14 of electors, of 7 of jobs, of 24 of the mesh, or of 8 of the spread", () => {
+  test("is one of at least 24, of 14 of electors, of 7 of jobs, of 24 of the mesh, of 8 of the spread, or of 23 of coordinators", () => {
     expect(MUTANTS.length).toBeGreaterThanOrEqual(24);
     expect(ELECTOR_MUTANTS.length).toBeGreaterThanOrEqual(14);
     expect(JOBS_MUTANTS.length).toBeGreaterThanOrEqual(7);
     expect(MESH_MUTANTS.length).toBeGreaterThanOrEqual(24);
     expect(SPREAD_MUTANTS.length).toBeGreaterThanOrEqual(8);
+    expect(TC_MUTANTS.length).toBeGreaterThanOrEqual(23);
   });
 });
 

@@ -1,0 +1,202 @@
+// A transaction coordinator among others: it votes, announces itself, campaigns, leads, and answers the others. The same loop in production and in
+// the simulator. What it leads for is `work`; who may act is asked of `leads`, before each effect.
+//
+//   clusterless ── founds, or is admitted ──▶ following ── wins ──▶ leading ── over ──▶ following
+//
+// Invariants: a node leads at most one term at a time, and its work has ended before the next campaign; nothing that follows from a
+// decision of the voter leaves before the ledger is durable (ledger-desk.ts).
+
+import { foundingOf, isVoter, type SeedWord } from "../../core/lease/index.ts";
+import type { AnswerTo, CoordinatorRequest } from "../../ports/coordinators.ts";
+import { campaign } from "./campaign.ts";
+import { CoordinatorContext, type CoordinatorOptions } from "./context.ts";
+import { Leading } from "./leading.ts";
+import {
+  AFTER_RELEASE_MS,
+  CAMPAIGN_AGAIN_MS_MAX,
+  CAMPAIGN_AGAIN_MS_MIN,
+  FOUNDING_EVERY_MS,
+  RELEASE_RANK_MS,
+  RELEASED_AWAY_MS,
+} from "./limits.ts";
+import { type LeaveOutcome, Membership } from "./membership.ts";
+import { RegistryWrites } from "./registry-writes.ts";
+
+export class Coordinator {
+  readonly #context: CoordinatorContext;
+  readonly #membership: Membership;
+  readonly #registry: RegistryWrites;
+  #leading: Leading | null = null;
+  /** Until the work of the last leadership has ended. */
+  #ended: Promise<void> = Promise.resolve();
+  /** After a release of its own, or a campaign that came to nothing. */
+  #notBeforeMs = -Infinity;
+  /** Its place among the candidates, after a lease that ended. */
+  #turnMs = -Infinity;
+  #releasedMs = -Infinity;
+
+  constructor(options: CoordinatorOptions) {
+    this.#context = new CoordinatorContext(options);
+    this.#membership = new Membership(this.#context);
+    this.#registry = new RegistryWrites(this.#context, () => this.#leading);
+    this.#context.desk.onChange((isReleased) => {
+      if (isReleased) this.#released();
+      this.#context.changed();
+    });
+  }
+
+  start(): void {
+    const { options } = this.#context;
+    this.#live().catch((error: unknown) => options.fatal(error));
+    this.#membership.live().catch((error: unknown) => options.fatal(error));
+  }
+
+  /** Ends the loops; what is under way is not awaited. */
+  stop(): void {
+    this.#context.stop();
+  }
+
+  /** The term in which this node may act now; null: it may not. */
+  get leads(): number | null {
+    const leading = this.#leading;
+    return leading?.isOpen === true ? leading.leader.term : null;
+  }
+
+  /** This node's own leadership, from its election to the end of its work. */
+  get leadership(): Leading["leader"] | null {
+    return this.#leading?.leader ?? null;
+  }
+
+  get ledger(): CoordinatorContext["desk"]["ledger"] {
+    return this.#context.desk.ledger;
+  }
+
+  get members(): CoordinatorContext["members"] {
+    return this.#context.members;
+  }
+
+  /** `caller`: the node id of the certificate that the request came with. */
+  async answer<R extends CoordinatorRequest>(caller: string, request: R): Promise<AnswerTo<R>> {
+    return (await this.#answer(caller, request)) as AnswerTo<R>;
+  }
+
+  async #answer(caller: string, request: CoordinatorRequest): Promise<AnswerTo<CoordinatorRequest>> {
+    const { desk, members, options } = this.#context;
+    const wallMs = options.clock.wallMs();
+    switch (request.kind) {
+      case "status":
+        return desk.status;
+      case "announce":
+        members.announce(wallMs, caller, request.endpoint);
+        return { endpoints: members.endpoints(wallMs) };
+      case "leave":
+        members.leave(caller);
+        return { endpoints: members.endpoints(wallMs) };
+      case "registry":
+        return this.#registry.write(request);
+      default:
+        return desk.decide(caller, request);
+    }
+  }
+
+  /** Gives up the leadership; resolves when its work has ended. */
+  async resign(): Promise<void> {
+    const leading = this.#leading;
+    if (leading === null) return;
+    leading.leader.release();
+    this.#notBeforeMs = this.#nowMs + RELEASED_AWAY_MS;
+    this.#context.changed();
+    await this.#ended;
+  }
+
+  leave(): Promise<LeaveOutcome> {
+    return this.#membership.leave(() => this.resign());
+  }
+
+  /** After a leave: announces itself again. */
+  rejoin(): Promise<void> {
+    return this.#membership.rejoin();
+  }
+
+  async #live(): Promise<void> {
+    while (!this.#context.isStopped) {
+      if (this.ledger.clusterId === null) await this.#found();
+      else if (this.#mayCampaign) await this.#campaign();
+      else await this.#context.bell.wait(this.#nextLookMs);
+    }
+  }
+
+  async #found(): Promise<void> {
+    const { desk, options, bell } = this.#context;
+    const { endpoint, seeds } = options;
+    const others = seeds.filter((seed) => seed !== endpoint);
+    const words = await Promise.all(
+      others.map(async (seed): Promise<readonly SeedWord[]> => {
+        const status = await this.#context.statusOf(seed);
+        return status === null ? [] : [{ endpoint: seed, isInCluster: status.clusterId !== null }];
+      }),
+    );
+    if (desk.ledger.clusterId !== null) return;
+    if (foundingOf(endpoint, seeds, words.flat()).kind === "found") {
+      const clusterId = options.newClusterId();
+      if (await desk.found(clusterId, endpoint)) options.news({ kind: "founded", clusterId });
+      return;
+    }
+    await bell.waitFor(FOUNDING_EVERY_MS);
+  }
+
+  get #nowMs(): number {
+    return this.#context.options.clock.monotonicMs();
+  }
+
+  /** It is listed and a voter, as far as it knows nobody leads, and it is its time. */
+  get #mayCampaign(): boolean {
+    const { desk, members, options, selfId } = this.#context;
+    const { roster } = desk.ledger;
+    if (roster === null || !isVoter(roster, options.self) || desk.isOutdated || desk.isLeaving) return false;
+    if (desk.leader !== null && desk.leader.peer !== options.self) return false;
+    const isListed = members.active(options.clock.wallMs()).some(({ identity }) => identity === selfId);
+    return isListed && this.#nowMs >= Math.max(this.#notBeforeMs, this.#turnMs);
+  }
+
+  /** When something may be due without anybody ringing. */
+  get #nextLookMs(): number {
+    const { leader, promisedUntilMs } = this.#context.desk;
+    const isOther = leader !== null && leader.peer !== this.#context.options.self;
+    if (isOther && promisedUntilMs !== null) this.#turnMs = promisedUntilMs + this.#rankMs;
+    const dueMs = Math.max(this.#notBeforeMs, this.#turnMs);
+    return dueMs > this.#nowMs ? dueMs : this.#nowMs + FOUNDING_EVERY_MS;
+  }
+
+  /** The voters go one after the other, so that the first one wins before the second begins. */
+  get #rankMs(): number {
+    const { desk, options } = this.#context;
+    const rank = desk.ledger.roster?.voters.findIndex(({ peer }) => peer === options.self) ?? 0;
+    return Math.max(0, rank) * RELEASE_RANK_MS;
+  }
+
+  async #campaign(): Promise<void> {
+    const { options } = this.#context;
+    const leader = await campaign(this.#context);
+    if (leader === null) {
+      // Others hear of a release a moment later.
+      const isFresh = this.#nowMs < this.#releasedMs + AFTER_RELEASE_MS;
+      const againMs = isFresh ? RELEASE_RANK_MS : options.random.between(CAMPAIGN_AGAIN_MS_MIN, CAMPAIGN_AGAIN_MS_MAX);
+      this.#notBeforeMs = this.#nowMs + againMs;
+      return;
+    }
+    options.news({ kind: "elected", term: leader.term });
+    this.#leading = new Leading(this.#context, leader);
+    this.#ended = this.#leading.live();
+    await this.#ended;
+    this.#leading = null;
+    const restMs = options.random.between(CAMPAIGN_AGAIN_MS_MIN, CAMPAIGN_AGAIN_MS_MAX);
+    this.#notBeforeMs = Math.max(this.#notBeforeMs, this.#nowMs + restMs);
+    this.#context.changed();
+  }
+
+  #released(): void {
+    this.#releasedMs = this.#nowMs;
+    this.#turnMs = this.#nowMs + this.#rankMs;
+  }
+}

@@ -1,0 +1,133 @@
+// One leadership: rounds of renewals, the changes that are due, the work while the gate is open; and at its end first the work, then the release.
+// A release that left earlier would let another one lead while this one still acts.
+
+import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
+import type { Outgoing, QuorumLeader, RosterVoter } from "../../core/lease/index.ts";
+import type { CoordinatorContext } from "./context.ts";
+import { LEASE_RENEW_MS } from "../../core/lease/limits.ts";
+
+export class Leading {
+  readonly leader: QuorumLeader;
+  readonly #context: CoordinatorContext;
+  /** Listed members that are no voters, by identity, as they answered last. */
+  readonly #met = new Map<string, RosterVoter>();
+  #hasBegun = false;
+  /** Of the leader's news, what the last round sent. */
+  #sentNews = -1;
+  #nextRoundMs = -Infinity;
+
+  constructor(context: CoordinatorContext, leader: QuorumLeader) {
+    this.#context = context;
+    this.leader = leader;
+  }
+
+  /** The gate. */
+  get isOpen(): boolean {
+    this.leader.yieldTo(this.#context.desk.generation);
+    return this.leader.isOpen(this.#context.now());
+  }
+
+  /** Until it is over, and everything that it did has ended. */
+  async live(): Promise<void> {
+    const { leader } = this;
+    const { options, bell } = this.#context;
+    for (;;) {
+      const now = this.#context.now();
+      leader.passTime(now);
+      leader.yieldTo(this.#context.desk.generation);
+      if (leader.over !== null || this.#context.isStopped) break;
+      if (this.isOpen) this.#open();
+      leader.changeVoters(now, [...this.#met.values()], new Set(this.#listed.keys()));
+      if (now.monotonicMs >= this.#nextRoundMs) {
+        this.#nextRoundMs = now.monotonicMs + LEASE_RENEW_MS;
+        this.#meet();
+        this.#round();
+      } else if (leader.news !== this.#sentNews) this.#round();
+      await bell.wait(this.#nextRoundMs);
+    }
+    options.news({ kind: "over", term: leader.term, because: leader.over ?? "released" });
+    if (this.#hasBegun) await options.work.ends(leader.term);
+    this.#releaseAll();
+  }
+
+  /** Whoever is listed, by identity, with where it can be reached. */
+  get #listed(): ReadonlyMap<string, string> {
+    const { members, options } = this.#context;
+    return new Map(members.active(options.clock.wallMs()).map(({ identity, endpoint }) => [identity, endpoint]));
+  }
+
+  /** All that are listed answer with who they are; null: not all of them did. */
+  async preflight(): Promise<readonly PeerKey[] | null> {
+    const { selfId, options, desk } = this.#context;
+    const others = [...this.#listed].filter(([identity]) => identity !== selfId);
+    const statuses = await Promise.all(others.map(([, endpoint]) => this.#context.statusOf(endpoint)));
+    const { clusterId } = desk.ledger;
+    const peers = statuses.flatMap((status, at) => {
+      const isMember = status !== null && nodeIdOf(status.self) === others[at]![0] && status.clusterId === clusterId;
+      return isMember ? [status.self] : [];
+    });
+    return peers.length === others.length ? [options.self, ...peers] : null;
+  }
+
+  #open(): void {
+    if (this.#hasBegun) return;
+    this.#hasBegun = true;
+    this.#context.options.work.begins(this.leader.term);
+  }
+
+  #round(): void {
+    this.#sentNews = this.leader.news;
+    for (const sent of this.leader.round([...this.#met.values()])) void this.#send(sent);
+  }
+
+  async #send(sent: Outgoing): Promise<void> {
+    const sentAt = this.#context.now();
+    const answer = await this.#context.vote(sent.to, sent.request);
+    if (answer === null) return;
+    this.leader.took(sent, sentAt, answer);
+    this.#context.changed();
+  }
+
+  /** Members that are no voters are asked who they are: new ones, those that left, and voters that came back with another disk. */
+  #meet(): void {
+    const { selfId } = this.#context;
+    const listed = this.#listed;
+    for (const identity of this.#met.keys()) if (!listed.has(identity)) this.#met.delete(identity);
+    for (const [identity, endpoint] of listed) {
+      if (identity === selfId || this.#isSettled(identity)) this.#met.delete(identity);
+      else void this.#ask(identity, endpoint);
+    }
+  }
+
+  /** It votes with the disk that it has now. */
+  #isSettled(identity: string): boolean {
+    const voter = this.leader.roster.voters.find(({ peer }) => nodeIdOf(peer) === identity);
+    return voter !== undefined && !this.leader.isReplaced(voter.peer);
+  }
+
+  async #ask(identity: string, endpoint: string): Promise<void> {
+    const status = await this.#context.statusOf(endpoint);
+    if (status === null || nodeIdOf(status.self) !== identity) return;
+    const { clusterId } = this.#context.desk.ledger;
+    if (status.clusterId === null || status.clusterId === clusterId) {
+      this.#met.set(identity, { peer: status.self, endpoint });
+      return;
+    }
+    this.#context.options.news({ kind: "mismatch", peer: status.self, clusterId: status.clusterId });
+  }
+
+  #releaseAll(): void {
+    const { leader } = this;
+    const { clusterId } = this.#context.desk.ledger;
+    if (clusterId === null) return;
+    const voters = new Map(
+      [...(leader.committed?.voters ?? []), ...leader.roster.voters, ...this.#met.values()].map((one) => [
+        one.peer,
+        one,
+      ]),
+    );
+    const { self: holder, term } = leader;
+    for (const voter of voters.values())
+      void this.#context.vote(voter, { kind: "release", clusterId, holder, voter: voter.peer, term });
+  }
+}

@@ -1,0 +1,71 @@
+// The desk: what a decision changes is durable before anything follows from it.
+
+import { expect, test } from "vitest";
+import { peerKey } from "../../core/kit/ids.ts";
+import { EMPTY_LEDGER, type Ledger, type Roster, type VoterRequest } from "../../core/lease/index.ts";
+import { HandClock, settled } from "../../loops/test-clock.ts";
+import { LedgerDesk } from "./ledger-desk.ts";
+
+const [A, B] = [peerKey("a", "1"), peerKey("b", "1")];
+const ROSTER: Roster = {
+  term: 0,
+  version: 1,
+  recoveredBy: null,
+  voters: [A, B].map((peer) => ({ peer, endpoint: peer })),
+  registry: [],
+};
+
+function acquire(holder: typeof A, term: number): VoterRequest {
+  return { kind: "acquire", clusterId: "c", holder, voter: B, term, ttlMs: 3_000, roster: ROSTER };
+}
+
+function deskOn() {
+  const writes: { readonly ledger: Ledger; readonly synced: () => void; readonly failed: (error: Error) => void }[] =
+    [];
+  const errors: unknown[] = [];
+  const file = {
+    write: (ledger: Ledger) =>
+      new Promise<void>((synced, failed) => {
+        writes.push({ ledger, synced, failed });
+      }),
+  };
+  const fatal = (error: unknown): void => void errors.push(error);
+  const desk = new LedgerDesk({ self: B, ledger: EMPTY_LEDGER, file, clock: new HandClock(), fatal });
+  const answers: string[] = [];
+  const ask = (caller: string, request: VoterRequest): void =>
+    void desk.decide(caller, request).then(({ outcome, term }) => answers.push(`${outcome.kind} ${term}`));
+  return { desk, writes, errors, answers, ask };
+}
+
+test("a voter answers after its ledger is durable, and decides the next request after that", async () => {
+  const { desk, writes, answers, ask } = deskOn();
+  ask("a", acquire(A, 1));
+  ask("b", acquire(B, 1));
+  await settled();
+  expect([answers, writes.length, desk.ledger]).toEqual([[], 1, EMPTY_LEDGER]);
+  writes[0]!.synced();
+  await settled();
+  expect(answers).toEqual(["accepted 1", "refused 1"]);
+  expect(desk.ledger.grant?.leader).toBe(A);
+});
+
+test("what changes nothing is not written: renewals cost no disk", async () => {
+  const { writes, answers, ask } = deskOn();
+  ask("a", acquire(A, 1));
+  await settled();
+  writes[0]!.synced();
+  ask("a", { ...acquire(A, 1), kind: "renew", mark: null } as VoterRequest);
+  await settled();
+  expect([answers, writes.length]).toEqual([["accepted 1", "accepted 1"], 1]);
+});
+
+test("after a write that failed nothing is answered any more, and the process must end", async () => {
+  const { writes, errors, answers, ask } = deskOn();
+  ask("a", acquire(A, 1));
+  await settled();
+  writes[0]!.failed(new Error("fsync"));
+  ask("a", acquire(A, 2));
+  await settled();
+  expect(answers).toEqual([]);
+  expect(errors.length).toBeGreaterThan(0);
+});

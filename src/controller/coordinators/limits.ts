@@ -1,0 +1,33 @@
+// The bounds of the coordinators' loop. What leases last is in core/lease/limits.ts.
+
+/** One request to another coordinator: a round of renewals is over within a renewal's interval. */
+export const COORDINATOR_CALL_MS = 1_000;
+/** Who leads, asked of everybody before a campaign. */
+export const PRE_VOTE_MS = 500;
+/** A campaign that has no quorum by then is lost. */
+export const CANDIDACY_MS = 1_000;
+/** After a campaign, or a pre-vote, that came to nothing: drawn between the two. */
+export const CAMPAIGN_AGAIN_MS_MIN = 100;
+export const CAMPAIGN_AGAIN_MS_MAX = 600;
+/** After a release each candidate waits so long for each voter that is listed before it in the roster. */
+export const RELEASE_RANK_MS = 15;
+/** So long after a release a pre-vote that failed is tried again at once: the release has not reached everybody. */
+export const AFTER_RELEASE_MS = 100;
+/** Whoever released lets others go first. */
+export const RELEASED_AWAY_MS = 1_000;
+/** Between two announcements. */
+export const ANNOUNCE_EVERY_MS = 3_000;
+/** Endpoints that others have listed and this node has not met. */
+export const HEARD_ENDPOINTS_MAX = 256;
+/** Between two looks whether a cluster can be founded, or somebody has admitted this node. */
+export const FOUNDING_EVERY_MS = 1_000;
+/** All that are listed store a change of the registry within this, or it is undone. */
+export const REGISTRY_STORED_MS = 1_500;
+/** An undo is stored by a majority within this, or nobody knows. */
+export const REGISTRY_UNDONE_MS = 3_000;
+/** A change of the registry waits so long for one that is on its way. */
+export const REGISTRY_TURN_MS = 2_000;
+/** A change that was forwarded to the leader: all of its waits. */
+export const REGISTRY_FORWARDED_MS = REGISTRY_STORED_MS + REGISTRY_TURN_MS + REGISTRY_UNDONE_MS;
+/** A node that leaves is removed from the voters within this, or it stays. */
+export const LEAVE_MS = 15_000;

@@ -1,0 +1,79 @@
+// Campaigns: the pre-vote, the term, the own grant.
+
+import { describe, expect, test } from "vitest";
+import { Candidacy, preVote } from "./candidacy.ts";
+import { GENERATION_TERMS } from "./limits.ts";
+import type { CoordinatorStatus } from "./model.ts";
+import { accepted, at, CLUSTER, ledgerOf, peer, refused, rosterOf } from "./test-lease.ts";
+
+const ABC = rosterOf(0, 1, "a@1", "b@1", "c@1");
+const A = peer("a@1");
+
+function status(self: string, more: Partial<CoordinatorStatus> = {}): CoordinatorStatus {
+  return { self: peer(self), clusterId: CLUSTER, term: 0, roster: null, isLeaving: false, leader: null, ...more };
+}
+
+function led(by: string): Partial<CoordinatorStatus> {
+  return { leader: { peer: peer(by), endpoint: null, term: 1 } };
+}
+
+describe("the pre-vote", () => {
+  test("a majority of the roster's voters must know nobody who leads", () => {
+    const ledger = ledgerOf(ABC);
+    expect(preVote(A, ledger, [status("a@1")])).toMatchObject({ because: "leader-known" });
+    expect(preVote(A, ledger, [status("a@1"), status("b@1", led("c@1"))])).toMatchObject({ because: "leader-known" });
+    expect(preVote(A, ledger, [status("a@1", led("c@1")), status("b@1"), status("c@1")])).toMatchObject({
+      kind: "wait",
+    });
+    expect(preVote(A, ledger, [status("a@1"), status("d@1"), status("b@2")])).toMatchObject({ kind: "wait" });
+    expect(preVote(A, ledger, [status("a@1"), status("b@1", led("a@1"))])).toEqual({ kind: "campaign", term: 1 });
+  });
+
+  test("self is in the roster's voters", () => {
+    expect(preVote(peer("d@1"), ledgerOf(ABC), [status("d@1")])).toEqual({ kind: "wait", because: "no-voter" });
+  });
+
+  test("the term is above all that were heard of; after a restart the first campaign's is above the ledger's", () => {
+    const all = [status("a@1"), status("b@1", { term: 4 })];
+    expect(preVote(A, ledgerOf(ABC, { term: 9 }), all)).toEqual({ kind: "campaign", term: 10 });
+    expect(preVote(A, ledgerOf(ABC), all)).toEqual({ kind: "campaign", term: 5 });
+  });
+
+  test("the term stays within the roster's generation: whoever hears of a higher one waits to be admitted", () => {
+    const all = [status("a@1"), status("b@1", { term: GENERATION_TERMS })];
+    expect(preVote(A, ledgerOf(ABC), all)).toEqual({ kind: "wait", because: "outdated" });
+    const last = ledgerOf(ABC, { term: GENERATION_TERMS - 1 });
+    expect(preVote(A, last, [status("a@1"), status("b@1")])).toEqual({ kind: "wait", because: "terms-used-up" });
+  });
+});
+
+describe("a candidacy", () => {
+  const candidacy = () => new Candidacy({ self: A, clusterId: CLUSTER, roster: ABC, term: 1 });
+
+  test("the candidate's own grant is durable before it asks others, so that a term on the wire is never asked for again", () => {
+    const one = candidacy();
+    expect(() => one.otherRequests()).toThrow("own grant");
+    one.took(one.ownRequest(), at(0), accepted(one.ownRequest()));
+    expect(one.otherRequests().map(({ to }) => to.peer)).toEqual(["b@1", "c@1"]);
+  });
+
+  test("is won with its own grant and a majority of the roster's voters, and lost at a higher term", () => {
+    const won = candidacy();
+    won.took(won.ownRequest(), at(0), accepted(won.ownRequest()));
+    expect(won.verdict).toBe("open");
+    const [toB] = won.otherRequests();
+    won.took(toB!, at(0), accepted(toB!));
+    expect(won.verdict).toBe("won");
+    const lost = candidacy();
+    lost.took(lost.ownRequest(), at(0), refused(lost.ownRequest(), "term-stale", 5));
+    expect(lost.verdict).toBe("lost");
+  });
+
+  test("a wiped voter's answer is not its predecessor's (hole 1)", () => {
+    const one = candidacy();
+    one.took(one.ownRequest(), at(0), accepted(one.ownRequest()));
+    for (const sent of one.otherRequests())
+      one.took(sent, at(0), accepted(sent, { voter: peer(`${sent.to.endpoint}@2`) }));
+    expect(one.verdict).toBe("open");
+  });
+});

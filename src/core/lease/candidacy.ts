@@ -1,0 +1,100 @@
+// How somebody becomes leader: first it asks who leads, which changes nothing (a pre-vote); where a majority of its roster knows nobody, it asks
+// for the next term.
+//
+// The candidate's own grant comes first, and is durable before any request for the term leaves. So a term that was once on the wire is never asked
+// for again by this node, also after a restart, and a release that is late can't be one of a later campaign in the same term.
+
+import { assert } from "../kit/assert.ts";
+import type { PeerKey } from "../kit/ids.ts";
+import type { Instant } from "../trust/window.ts";
+import { QuorumLeader } from "./leader.ts";
+import { LEASE_TTL_MS } from "./limits.ts";
+import type { CoordinatorStatus, Ledger, Outgoing, Roster, RosterVoter, VoterAnswer } from "./model.ts";
+import { hasMajority, isFrom, isProof } from "./quorum.ts";
+import { generationOf, isVoter } from "./roster.ts";
+
+export type PreVote =
+  | { readonly kind: "campaign"; readonly term: number }
+  | {
+      readonly kind: "wait";
+      readonly because: "no-voter" | "outdated" | "leader-known" | "terms-used-up";
+    };
+
+/** `statuses`: the candidate's own, and what was answered, by the peer that answered. */
+export function preVote(self: PeerKey, { roster, term }: Ledger, statuses: readonly CoordinatorStatus[]): PreVote {
+  if (roster === null || !isVoter(roster, self)) return { kind: "wait", because: "no-voter" };
+  const generation = generationOf(roster.term);
+  const knownMax = Math.max(term, ...statuses.map((status) => status.term));
+  if (generationOf(knownMax) > generation) return { kind: "wait", because: "outdated" };
+  const knowsNobody = (peer: PeerKey): boolean =>
+    statuses.some((status) => status.self === peer && (status.leader === null || status.leader.peer === self));
+  if (!knowsNobody(self) || !hasMajority(roster.voters, knowsNobody)) return { kind: "wait", because: "leader-known" };
+  // Above the own ledger's term in any case: after a restart nobody knows what was begun in that one.
+  if (generationOf(knownMax + 1) > generation) return { kind: "wait", because: "terms-used-up" };
+  return { kind: "campaign", term: knownMax + 1 };
+}
+
+export interface CandidacyOptions {
+  readonly self: PeerKey;
+  readonly clusterId: string;
+  readonly roster: Roster;
+  readonly term: number;
+}
+
+export class Candidacy {
+  readonly #options: CandidacyOptions;
+  readonly #proofs = new Map<PeerKey, Instant>();
+  readonly #granted = new Set<PeerKey>();
+  #isLost = false;
+  /** The highest term of an answer: this node has to go above it. */
+  #termMax: number;
+
+  constructor(options: CandidacyOptions) {
+    this.#options = options;
+    this.#termMax = options.term;
+  }
+
+  get termMax(): number {
+    return this.#termMax;
+  }
+
+  /** To itself. The others are asked after it was granted. */
+  ownRequest(): Outgoing {
+    const own = this.#options.roster.voters.find(({ peer }) => peer === this.#options.self);
+    assert(own !== undefined, "a candidate is a voter of its roster");
+    return this.#requestTo(own);
+  }
+
+  otherRequests(): Outgoing[] {
+    assert(this.#granted.has(this.#options.self), "the candidate's own grant is durable before it asks others");
+    const { roster, self } = this.#options;
+    return roster.voters.filter(({ peer }) => peer !== self).map((voter) => this.#requestTo(voter));
+  }
+
+  took(sent: Outgoing, sentAt: Instant, answer: VoterAnswer): void {
+    this.#termMax = Math.max(this.#termMax, answer.term);
+    if (!isFrom(sent, answer)) return;
+    const { term } = this.#options;
+    if (answer.term > term) this.#isLost = true;
+    if (answer.outcome.kind !== "accepted") return;
+    this.#granted.add(answer.voter);
+    if (isProof(answer)) this.#proofs.set(answer.voter, sentAt);
+  }
+
+  get verdict(): "open" | "won" | "lost" {
+    if (this.#isLost) return "lost";
+    const { roster, self } = this.#options;
+    const isWon = this.#proofs.has(self) && hasMajority(roster.voters, (peer) => this.#proofs.has(peer));
+    return isWon ? "won" : "open";
+  }
+
+  leader(): QuorumLeader {
+    assert(this.verdict === "won", "a leader has a quorum, its own grant included");
+    return new QuorumLeader({ ...this.#options, proofs: this.#proofs, granted: this.#granted });
+  }
+
+  #requestTo(to: RosterVoter): Outgoing {
+    const { self: holder, clusterId, roster, term } = this.#options;
+    return { to, request: { kind: "acquire", clusterId, holder, voter: to.peer, term, ttlMs: LEASE_TTL_MS, roster } };
+  }
+}

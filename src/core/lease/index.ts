@@ -1,0 +1,10 @@
+// The door of the coordinators' leader lease.
+
+export { Candidacy, preVote } from "./candidacy.ts";
+export { foundingOf, type SeedWord } from "./founding.ts";
+export { type OverBecause, QuorumLeader, type RegistryChange } from "./leader.ts";
+export { MembershipList } from "./members.ts";
+export type * from "./model.ts";
+export { withBackend, withoutBackend } from "./registry.ts";
+export { comparePositions, EMPTY_LEDGER, generationOf, isVoter, majorityOf, positionOf, recovered } from "./roster.ts";
+export { Voter } from "./voter.ts";

@@ -1,0 +1,256 @@
+// The leader's rules, each sentence of the design (2.3 to 2.7) by its own test.
+
+import { describe, expect, test } from "vitest";
+import { CLOCK_DRIFT_MAX } from "../kit/limits.ts";
+import { LEASE_TRUST_MS, LEASE_TTL_MS, ROUND_ANSWERED_MS } from "./limits.ts";
+import { isVoter, positionOf } from "./roster.ts";
+import {
+  accepted,
+  asked,
+  at,
+  elected,
+  ledgerOf,
+  opened,
+  peer,
+  refused,
+  rosterOf,
+  round,
+  voterOf,
+  votersOf,
+} from "./test-lease.ts";
+
+const ABC = rosterOf(0, 1, "a@1", "b@1", "c@1");
+const ALL = ["a@1", "b@1", "c@1"];
+const IDS = new Set(["a", "b", "c"]);
+const entry = { backendHash: "h", endpoint: "e" };
+
+describe("time", () => {
+  test("the leader counts from sending, a voter from receipt, and no clocks within 20 % make the one outlast the other", () => {
+    expect(LEASE_TRUST_MS / (1 - CLOCK_DRIFT_MAX)).toBeLessThanOrEqual(LEASE_TTL_MS / (1 + CLOCK_DRIFT_MAX));
+  });
+
+  test("a leader counts its lease from the beginning of a round, not from its end (hole 2)", () => {
+    const leader = opened(ABC, 1);
+    const sent = leader.round([]);
+    for (const one of sent) leader.took(one, at(500), accepted(one));
+    expect(leader.isOpen(at(500 + LEASE_TRUST_MS - 1))).toBe(true);
+    expect(leader.isOpen(at(500 + LEASE_TRUST_MS))).toBe(false);
+  });
+
+  test("either clock ends the trust", () => {
+    const leader = opened(ABC, 1);
+    expect(leader.isOpen({ monotonicMs: 1, wallMs: at(LEASE_TRUST_MS).wallMs })).toBe(false);
+    expect(leader.isOpen({ monotonicMs: LEASE_TRUST_MS, wallMs: at(1).wallMs })).toBe(false);
+  });
+
+  test("an answer counts from its own request, also when it comes after a later one", () => {
+    const leader = opened(ABC, 1);
+    const [early] = [leader.round([])];
+    round(leader, 1_000, ALL);
+    for (const sent of early) leader.took(sent, at(100), accepted(sent));
+    expect(leader.provedAt).toEqual(at(1_000));
+  });
+
+  test("an answer that promises less than the lease is no proof", () => {
+    const leader = opened(ABC, 1);
+    for (const sent of leader.round([])) {
+      leader.took(sent, at(1_000), accepted(sent, { outcome: { kind: "accepted", lastsMs: LEASE_TTL_MS - 1 } }));
+    }
+    expect(leader.provedAt).toEqual(at(0));
+  });
+
+  test("a gate that closed opens again in the same term, until the whole lease has passed without a quorum", () => {
+    const leader = opened(ABC, 1);
+    expect(leader.isOpen(at(LEASE_TRUST_MS))).toBe(false);
+    round(leader, 2_500, ["a@1", "b@1"]);
+    expect(leader.isOpen(at(2_501))).toBe(true);
+    leader.passTime(at(2_500 + LEASE_TTL_MS));
+    expect(leader.over).toBe("expired");
+    round(leader, 6_000, ALL);
+    expect(leader.isOpen(at(6_001))).toBe(false);
+  });
+});
+
+describe("quorum", () => {
+  test("the quorum is that of the roster, whoever is listed or answers (hole 1)", () => {
+    const leader = opened(rosterOf(0, 1, "a@1", "b@1", "c@1", "d@1", "e@1"), 1);
+    round(leader, 1_000, ["a@1", "b@1"]);
+    expect(leader.provedAt).toEqual(at(0));
+    round(leader, 2_000, ["a@1", "b@1", "e@1"]);
+    expect(leader.provedAt).toEqual(at(2_000));
+  });
+
+  test("an answer counts only for exactly that voter: a wiped one's successor does not vote for it", () => {
+    const leader = opened(ABC, 1);
+    for (const sent of leader.round([])) {
+      if (sent.to.peer !== "a@1")
+        leader.took(sent, at(1_000), accepted(sent, { voter: peer(`${sent.to.endpoint}@2`) }));
+      else leader.took(sent, at(1_000), accepted(sent));
+    }
+    expect(leader.provedAt).toEqual(at(0));
+    expect(leader.isReplaced(peer("b@1"))).toBe(true);
+  });
+
+  test("an answer of another cluster does not count", () => {
+    const leader = opened(ABC, 1);
+    for (const sent of leader.round([])) leader.took(sent, at(1_000), accepted(sent, { clusterId: "cluster-2" }));
+    expect(leader.provedAt).toEqual(at(0));
+  });
+
+  test("until a majority of C′ has stored C′, renewals count only with majorities of both", () => {
+    const leader = opened(rosterOf(0, 1, "a@1", "b@1"), 1);
+    const others = ["c@1"];
+    for (const ms of [1, 2]) round(leader, ms, ["a@1", "b@1", "c@1"], others);
+    expect(leader.changeVoters(at(3), votersOf("c@1"), IDS)).toBe(true);
+    // A majority of the new three, and half of the old two: they have renewed, and not stored yet.
+    for (const sent of leader.round([])) {
+      if (sent.to.peer !== "b@1") leader.took(sent, at(1_000), accepted(sent, { roster: { term: 1, version: 1 } }));
+    }
+    expect(leader.provedAt).toEqual(at(2));
+    round(leader, 1_100, ["a@1", "c@1"]);
+    expect(leader.provedAt).toEqual(at(1_100));
+  });
+});
+
+describe("terms", () => {
+  test("a leader that sees a higher term steps down", () => {
+    const leader = opened(ABC, 1);
+    const [, sent] = leader.round([]);
+    leader.took(sent!, at(1), refused(sent!, "not-holder", 2));
+    expect(leader.over).toBe("higher-term");
+  });
+
+  test("also where a voter has given this very term to a candidate that lost: it could never follow in this term", () => {
+    const leader = opened(ABC, 3);
+    const [, sent] = leader.round([]);
+    leader.took(sent!, at(1), refused(sent!, "term-stale", 3));
+    expect(leader.over).toBe("higher-term");
+  });
+
+  test("a node that sees a higher generation closes its gate", () => {
+    const told = opened(ABC, 1);
+    const [, sent] = told.round([]);
+    told.took(sent!, at(1), refused(sent!, "generation-over", 1));
+    const seen = opened(ABC, 1);
+    seen.yieldTo(1);
+    for (const leader of [told, seen]) expect(leader.isOpen(at(1))).toBe(false);
+  });
+});
+
+describe("opening", () => {
+  test("the winner re-stamps the roster with its term, and its gate opens when a majority has stored it", () => {
+    const leader = elected(ABC, 4);
+    expect(leader.roster).toEqual({ ...ABC, term: 4, version: 1 });
+    round(leader, 1, ["a@1"]);
+    expect(leader.isOpen(at(1))).toBe(false);
+    round(leader, 2, ["b@1"]);
+    expect(leader.isOpen(at(2))).toBe(true);
+  });
+
+  test("what a winner's roster contains is shown when its gate opens", () => {
+    const leader = elected({ ...ABC, registry: [entry] }, 4);
+    const marks = () => leader.round([]).map(({ request }) => (request.kind === "renew" ? request.mark : null));
+    expect(marks()).toEqual([null, null, null]);
+    round(leader, 1, ALL);
+    expect(marks()).toEqual([1, 2, 3].map(() => ({ term: 4, version: 1 })));
+  });
+
+  test("a node that has not granted the leader's term is first sent an acquire with that term and the re-stamped roster", () => {
+    const leader = opened(ABC, 2);
+    const toD = () => leader.round(votersOf("d@1")).find(({ to }) => to.peer === "d@1")!;
+    expect(toD().request).toMatchObject({ kind: "acquire", term: 2, roster: { term: 2, version: 1 } });
+    leader.took(toD(), at(1), accepted(toD()));
+    expect(toD().request.kind).toBe("renew");
+    // And a voter takes it.
+    expect(asked(voterOf("d@1", ledgerOf(ABC)), 0, opened(ABC, 2).round(votersOf("d@1"))[3]!.request)).toBe("accepted");
+  });
+});
+
+describe("voters", () => {
+  const joined = () => {
+    const leader = opened(ABC, 1);
+    for (const ms of [1, 2]) round(leader, ms, [...ALL, "d@1", "e@1"], ["d@1", "e@1"]);
+    return leader;
+  };
+
+  test("one voter differs, and the next change waits until a majority of C′ has stored C′", () => {
+    const leader = joined();
+    const both = votersOf("d@1", "e@1");
+    expect(leader.changeVoters(at(3), both, IDS)).toBe(true);
+    expect(leader.roster.voters.map((voter) => voter.peer)).toEqual([...ALL, "d@1"]);
+    expect(leader.changeVoters(at(3), both, IDS)).toBe(false);
+    expect(leader.changeRegistry(at(3), [entry], [])).toBeNull();
+    round(leader, 4, ["a@1", "b@1"], ["e@1"]);
+    expect(leader.changeVoters(at(5), both, IDS)).toBe(false);
+    round(leader, 6, ["a@1", "b@1", "d@1", "e@1"], ["e@1"]);
+    expect(leader.changeVoters(at(7), both, IDS)).toBe(true);
+  });
+
+  test("nothing changes while the gate is closed", () => {
+    expect(joined().changeVoters(at(2 + LEASE_TRUST_MS), votersOf("d@1"), IDS)).toBe(false);
+  });
+
+  test("a joiner is added after one answered renewal, and only while it answers", () => {
+    const leader = opened(ABC, 1);
+    round(leader, 1, [...ALL, "d@1"], ["d@1"]);
+    expect(leader.changeVoters(at(2), votersOf("d@1"), IDS)).toBe(false);
+    round(leader, 3, [...ALL, "d@1"], ["d@1"]);
+    round(leader, 1_500, ALL, ["d@1"]);
+    expect(leader.changeVoters(at(4 + ROUND_ANSWERED_MS), votersOf("d@1"), IDS)).toBe(false);
+    expect(leader.changeVoters(at(4), votersOf("d@1"), IDS)).toBe(true);
+  });
+
+  test("until a majority of its voters has stored it, a roster is sent to its own voters only", () => {
+    const leader = opened(ABC, 1);
+    for (const sent of leader.round([]))
+      leader.took(sent, at(1), accepted(sent, { isLeaving: sent.to.peer === "c@1" }));
+    expect(leader.changeVoters(at(2), [], IDS)).toBe(true);
+    expect(isVoter(leader.roster, peer("c@1"))).toBe(false);
+    for (const { to, request } of leader.round(votersOf("d@1"))) {
+      expect(positionOf(request.roster!).version).toBe(to.peer === "c@1" || to.peer === "d@1" ? 1 : 2);
+    }
+    round(leader, 3, ["a@1", "b@1"]);
+    for (const { request } of leader.round(votersOf("c@1", "d@1"))) expect(request.roster!.version).toBe(2);
+  });
+
+  test("a voter is removed only if a majority of C′ answered the last round", () => {
+    const leader = opened(ABC, 1);
+    for (const sent of leader.round([])) {
+      if (sent.to.peer === "a@1" || sent.to.peer === "c@1")
+        leader.took(sent, at(1_200), accepted(sent, { isLeaving: sent.to.peer === "c@1" }));
+    }
+    // b answered long ago: a and b would be two voters of whom one is silent.
+    expect(leader.changeVoters(at(1_201), [], IDS)).toBe(false);
+    round(leader, 1_300, ["a@1", "b@1"]);
+    expect(leader.changeVoters(at(1_301), [], IDS)).toBe(true);
+  });
+});
+
+describe("registry", () => {
+  const ids = ALL.map(peer);
+
+  test("a change is stored on all listed members and a majority of the voters before any mark shows it", () => {
+    const leader = opened(ABC, 1);
+    const change = leader.changeRegistry(at(1), [entry], [...ids, peer("d@1")])!;
+    const mark = () =>
+      leader.round([]).map(({ request }) => (request.kind === "renew" ? request.mark?.version : null))[0];
+    round(leader, 2, ALL);
+    expect([change.state, mark()]).toEqual(["storing", 1]);
+    round(leader, 3, ["d@1"], ["d@1"]);
+    expect([change.state, mark()]).toEqual(["shown", 2]);
+  });
+
+  test("one fails: v+2 undoes it on a majority, with what was there before (hole 8)", () => {
+    const before = [{ backendHash: "old", endpoint: "e" }];
+    const leader = opened({ ...ABC, registry: before }, 1);
+    const change = leader.changeRegistry(at(1), [entry], ids)!;
+    round(leader, 2, ["a@1", "b@1"]);
+    leader.undoRegistry(change);
+    expect(leader.roster).toMatchObject({ version: 3, registry: before });
+    round(leader, 3, ["a@1"]);
+    expect(change.state).toBe("undoing");
+    round(leader, 4, ["b@1"]);
+    expect(change.state).toBe("undone");
+    expect(leader.round([])[0]!.request).toMatchObject({ mark: { term: 1, version: 3 } });
+  });
+});

@@ -1,0 +1,23 @@
+// The bounds of the coordinators' leader lease. No setting changes them: voters and leaders that count with different times are not exclusive.
+
+/** A grant excludes others for so long after a voter received the request that it answered. */
+export const LEASE_TTL_MS = 3_000;
+/**
+ * A leader trusts an answer for so long after it sent the request. One clock may run 20 % slow and the other 20 % fast: then
+ * 2000 / 0.8 = 3000 / 1.2, and nothing is left over. So the comparison is strict (leader.ts), and this is never rounded up.
+ */
+export const LEASE_TRUST_MS = (LEASE_TTL_MS * 2) / 3;
+/** Between two rounds of renewals. */
+export const LEASE_RENEW_MS = LEASE_TTL_MS / 3;
+/** After its start a voter takes the recorded holder for the leader for so long: it may have renewed just before the stop. */
+export const LEASE_BOOT_WAIT_MS = LEASE_TTL_MS * 1.2;
+/** A voter has answered the last round of renewals if it answered a request that was sent within this: a round, and what timers are late. */
+export const ROUND_ANSWERED_MS = LEASE_RENEW_MS + 100;
+/** A membership lease, of wall time. It is for discovery: nothing that excludes rests on it. */
+export const MEMBERSHIP_TTL_MS = 3 * LEASE_TTL_MS;
+/** Terms of one generation. Only `recover` enters the next one. */
+export const GENERATION_TERMS = 2 ** 20;
+/** Membership leases that a node keeps, the last announced: a server can announce one identity only, but certificates are many. */
+export const MEMBERSHIPS_KEPT = 256;
+/** Backends of a registry. */
+export const REGISTRY_ENTRIES_MAX = 256;

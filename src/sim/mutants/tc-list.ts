@@ -1,0 +1,189 @@
+// The planted mistakes of the transaction coordinators: of the voter, of rosters, of the leader, of membership and of the registry. Each must be
+// found by the simulation of coordinators (sim/tc), besides the tests next to the code that name the rule.
+
+import { type Mutant, planting } from "./patch.ts";
+
+const VOTER = "core/lease/voter.ts";
+const LEADER = "core/lease/leader.ts";
+const CANDIDACY = "core/lease/candidacy.ts";
+const CHANGES = "core/lease/changes.ts";
+const DESK = "controller/coordinators/ledger-desk.ts";
+const LEADING = "controller/coordinators/leading.ts";
+
+const mutant = planting(undefined, "tc");
+const founding = planting({ aim: "founding" }, "tc");
+const ofRosters = planting({ aim: "roster" }, "tc");
+const recovery = planting({ aim: "recovery" }, "tc");
+const ofClocks = planting({ aim: "clock" }, "tc");
+const ofRegistry = planting({ aim: "registry" }, "tc");
+
+export const TC_MUTANTS: readonly Mutant[] = [
+  ofRosters("quorum-over-unexpired", "2.5 quorum", {
+    file: "controller/coordinators/campaign.ts",
+    find: "  const candidacy = new Candidacy({ self: options.self, clusterId, roster, term: vote.term });",
+    replace: `  const listed = new Set(context.members.active(options.clock.wallMs()).map(({ identity }) => identity));
+  const unexpired = { ...roster, voters: roster.voters.filter(({ peer }) => listed.has(peer.split("@")[0]!)) };
+  const candidacy = new Candidacy({ self: options.self, clusterId, roster: unexpired, term: vote.term });`,
+  }),
+  mutant("grant-before-durable", "2.2 durable", {
+    file: DESK,
+    find: "if (decision.ledger !== null) await this.#write(decision.ledger);",
+    replace: "if (decision.ledger !== null) void this.#write(decision.ledger);",
+  }),
+  mutant(
+    "asks-before-own-grant",
+    "2.5 own grant",
+    {
+      file: "controller/coordinators/campaign.ts",
+      find: "  const answer = await context.vote(own.to, own.request);",
+      replace:
+        "  for (const { to, request } of candidacy.otherRequests()) void context.vote(to, request);\n  const answer = await context.vote(own.to, own.request);",
+    },
+    {
+      file: CANDIDACY,
+      find: `    assert(this.#granted.has(this.#options.self), "the candidate's own grant is durable before it asks others");\n`,
+    },
+  ),
+  mutant("term-falls-after-unobserved-vote", "2.3 terms", {
+    file: VOTER,
+    find: 'if (request.term <= ledger.term && !this.#holds(request)) return "term-stale";',
+    replace:
+      'if (request.term <= (this.#inForce(nowMs) === null ? 0 : ledger.term) && !this.#holds(request)) return "term-stale";',
+  }),
+  ofClocks("expiry-from-answer", "2.4 sending", {
+    file: LEADING,
+    find: "    this.leader.took(sent, sentAt, answer);",
+    replace: "    void sentAt;\n    this.leader.took(sent, this.#context.now(), answer);",
+  }),
+  mutant("restart-grants-at-once", "2.3 boot wait", {
+    file: VOTER,
+    find: "grant === null || grant.released ? null : { holder: grant.leader, term: grant.term, untilMs };",
+    replace: "null;\n    void grant;\n    void untilMs;",
+  }),
+  mutant(
+    "wiped-voter-votes",
+    "2.2 incarnation",
+    {
+      file: "core/lease/quorum.ts",
+      find: "return voter === to.peer && clusterId === request.clusterId;",
+      replace: "void voter;\n  void to;\n  return clusterId === request.clusterId;",
+    },
+    {
+      file: VOTER,
+      find: 'if (request.voter !== this.self) return refused("other-voter");',
+    },
+  ),
+  ofRosters("roster-order-ignored", "2.3 roster", {
+    file: VOTER,
+    find: 'if (ledger.roster !== null && comparePositions(roster, ledger.roster) < 0) return "roster-stale";',
+  }),
+  ofRosters("change-before-previous-stored", "2.6 stored", {
+    file: LEADER,
+    find: "return this.isOpen(now) && this.#committed === this.#roster && this.#registry === null;",
+    replace: "return this.isOpen(now) && this.#registry === null;",
+  }),
+  mutant(
+    "two-voters-at-once",
+    "2.6 one voter",
+    {
+      file: CHANGES,
+      find: "return joiner === undefined ? null : [...voters, joiner];",
+      replace: "return joiner === undefined ? null : [...voters, ...able];",
+    },
+    {
+      file: "core/lease/roster.ts",
+      find: '  assert(added + removed === 1, "one voter differs", () => `${added} added, ${removed} removed`);\n',
+      replace: "  void removed;\n",
+    },
+  ),
+  mutant("opens-before-own-roster", "2.5 own roster", {
+    file: LEADER,
+    find: "    this.#proofs = new Map(proofs);",
+    replace: "    this.#committed = this.#roster;\n    this.#proofs = new Map(proofs);",
+  }),
+  mutant("release-by-anyone", "2.3 release", {
+    file: VOTER,
+    find: 'if (nodeIdOf(request.holder) !== caller) return refused("identity-mismatch");',
+    replace: "void caller;\n    void nodeIdOf;",
+  }),
+  mutant("leave-for-another", "2.6 leave", {
+    file: "controller/coordinators/coordinator.ts",
+    find: "        members.leave(caller);",
+    replace: "        members.leave(this.#context.selfId);\n        members.pause();",
+  }),
+  ofClocks("ttl-uncapped", "2.3 TTL", {
+    file: VOTER,
+    find: "const asked = nowMs + Math.min(ttlMs, LEASE_TTL_MS);",
+    replace: "const asked = nowMs + ttlMs;",
+  }),
+  ofClocks("renewal-shortens", "2.3 TTL", {
+    file: VOTER,
+    find: "const untilMs = Math.max(asked, before);",
+    replace: "const untilMs = asked;\n    void before;",
+  }),
+  ofRegistry("registry-shown-early", "2.7 all listed", {
+    file: LEADER,
+    find: 'change.state === "undoing" || change.listed.every((peer) => this.#hasStored(peer, position));',
+    replace: "true;",
+  }),
+  ofRegistry(
+    "stored-is-shown",
+    "2.7 mark",
+    {
+      file: VOTER,
+      find: "if (mark === null || comparePositions(mark, stored) !== 0) return ledger.shown;",
+      replace: "if (mark === null) return ledger.shown;",
+    },
+    {
+      file: VOTER,
+      find: "if (ledger.shown !== null && comparePositions(mark, ledger.shown) <= 0) return ledger.shown;",
+      replace: "if (ledger.shown !== null && comparePositions(stored, ledger.shown) <= 0) return ledger.shown;",
+    },
+  ),
+  ofRegistry("undo-by-inverse", "2.7 undo", {
+    file: LEADER,
+    find: "this.#advance(withRegistry(this.#roster, change.before));",
+    replace: `const added = this.#roster.registry.filter((entry) => !change.before.includes(entry));
+    this.#advance(withRegistry(this.#roster, this.#roster.registry.filter((entry) => !added.includes(entry))));`,
+  }),
+  mutant("roster-without-grant", "2.3 holder", {
+    file: VOTER,
+    find: '    if (!this.#holds(request)) return refused("not-holder");\n    const ledger = this.#ledger;',
+    replace: `    const ledger = this.#ledger;
+    if (!this.#holds(request)) {
+      if (ledger.roster !== null && comparePositions(roster, ledger.roster) > 0) this.#ledger = { ...ledger, roster };
+      return refused("not-holder");
+    }`,
+  }),
+  ofRosters("roster-to-non-voters-early", "2.3 own voters", {
+    file: LEADER,
+    find: "if (this.#committed === null || isVoter(this.#roster, peer)) return this.#roster;\n    return this.#committed;",
+    replace: "void peer;\n    return this.#roster;",
+  }),
+  mutant("release-with-open-gate", "2.3 release", {
+    file: LEADING,
+    find: "    if (this.#hasBegun) await options.work.ends(leader.term);\n    this.#releaseAll();",
+    replace: "    this.#releaseAll();\n    if (this.#hasBegun) await options.work.ends(leader.term);",
+  }),
+  mutant("holder-by-id-only", "2.2 incarnation", {
+    file: VOTER,
+    find: 'if (grant === null || grant.leader !== request.holder || grant.term !== request.term) return refused("not-holder");',
+    replace:
+      'if (grant === null || nodeIdOf(grant.leader) !== nodeIdOf(request.holder) || grant.term !== request.term) return refused("not-holder");',
+  }),
+  ofRosters("leave-without-majority", "2.6 leave", {
+    file: CHANGES,
+    find: "if (rest.length > 0 && hasMajority(rest, hasAnswered)) return rest;",
+    replace: "if (rest.length > 0) return rest;\n    void hasAnswered;",
+  }),
+  founding("founding-by-majority-of-seeds", "2.6 founding", {
+    file: "core/lease/founding.ts",
+    find: "return silent.length === 0 ?",
+    replace: "return 2 * silent.length < all.length ?",
+  }),
+  recovery("generation-ignored", "2.6 generation", {
+    file: VOTER,
+    find: "    this.#generation = Math.max(this.#generation, generationOf(term));",
+    replace: "    void term;",
+  }),
+];

@@ -1,0 +1,79 @@
+// One run: coordinators, their disks, clocks and links, and a plan of faults, all from one seed. While the faults last the rules of every step are
+// checked, after every event; then the faults end, and within a bound one leads, all vote, all show the same registry, and nothing is sent any
+// more but renewals and announcements.
+
+import { seededRandom } from "../../core/kit/random.ts";
+import { noEffect, playScene, type SeedOptions, type SeedResult } from "../kernel/index.ts";
+import { drawKnobs, type TcKnobs, type TcLimits } from "./knobs.ts";
+import { TC_CONVERGE_MS, TC_STEADY_MS, TC_STEPS_MAX } from "./limits.ts";
+import { applyTcFault, drawPlan, type TcFault } from "./plan.ts";
+import type { Probe } from "./probes.ts";
+import { Stage } from "./stage.ts";
+
+/** What is sent when nothing happens. */
+const SILENT_KINDS = new Set(["renew", "announce"]);
+
+export type TcRunOptions = SeedOptions<TcLimits, TcFault>;
+
+export interface TcRunResult extends SeedResult<TcKnobs, TcFault, Probe> {
+  readonly elections: number;
+  readonly rosters: number;
+  readonly writes: number;
+}
+
+export async function runTcSeed(options: TcRunOptions): Promise<TcRunResult> {
+  const seed = `tc/${options.seed}`;
+  const random = seededRandom(seed);
+  const knobs = drawKnobs(random.fork("knobs"), options.limits);
+  const stage = new Stage({ seed, knobs, narrate: options.narrate, reversed: options.reversed });
+  const { world, oracle } = stage;
+  const result = await playScene<TcKnobs, TcFault, Probe>({
+    seed: options.seed,
+    world,
+    knobs,
+    plan: options.plan ?? drawPlan(random.fork("plan"), stage.names, knobs),
+    probes: oracle.probes,
+    strike: (fault, hit) => applyTcFault(stage, fault, hit),
+    begin: () => stage.writers.begin(random.fork("writers")),
+    play: async () => {
+      await watched(stage, () => false, knobs.faultsUntilMs);
+      const found = world.finding();
+      if (found !== null) return found;
+      stage.calmDown();
+      const trouble = await converge(stage);
+      return world.finding() ?? trouble;
+    },
+    emptiness: (faults) => (oracle.winners.size === 0 ? "no traffic: nobody was elected" : noEffect(faults)),
+  });
+  return { ...result, elections: oracle.winners.size, rosters: oracle.rosters.size, writes: stage.writers.writes };
+}
+
+/** The oracle looks after every event. */
+function watched({ world, oracle }: Stage, isEnd: () => boolean, untilMs: number): Promise<string> {
+  const look = (): boolean => {
+    oracle.check();
+    return isEnd();
+  };
+  return world.run(look, { untilMs, stepsMax: TC_STEPS_MAX });
+}
+
+/** Liveness, and silence. */
+async function converge(stage: Stage): Promise<string | null> {
+  const { world, oracle, writers } = stage;
+  const end = await watched(stage, () => stage.disagreement() === null, world.nowMs + TC_CONVERGE_MS);
+  if (world.findings.length > 0) return null;
+  if (end !== "predicate")
+    return `no agreement within ${TC_CONVERGE_MS} ms after the last fault: ${stage.disagreement()}`;
+  const wrong = writers.difference();
+  if (wrong !== null) return `the registry is wrong: ${wrong}`;
+  // What was under way when they agreed.
+  await watched(stage, () => false, world.nowMs + 3_000);
+  const before = new Map(stage.sent);
+  const { size } = oracle.winners;
+  await watched(stage, () => false, world.nowMs + TC_STEADY_MS);
+  if (oracle.winners.size !== size) return "leadership changed although nothing went wrong any more";
+  const different = stage.disagreement();
+  if (different !== null) return `agreement did not last: ${different}`;
+  const loud = [...stage.sent].find(([kind, count]) => !SILENT_KINDS.has(kind) && count !== (before.get(kind) ?? 0));
+  return loud === undefined ? null : `${loud[0]} is sent although nothing changes any more`;
+}
