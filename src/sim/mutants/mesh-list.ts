@@ -261,7 +261,7 @@ export const MESH_MUTANTS: readonly Mutant[] = [
   }),
   inRunsOf({ ...BUSY, lie: null, faults: 12, topology: "full" })("mesh-relay-cuts-pages-anew", "decision 3", {
     file: "controller/mesh/receipts/foreign-lines.ts",
-    find: "pages.push(pageOf(page));",
+    find: "pages.push(pageOf(await this.#asSigned(receipt)));",
     replace:
       "const whole = pageOf(page);\n      pages.push({ ...whole, after: next - 1, items: whole.items.slice(next - 1 - whole.after) });",
   }),
