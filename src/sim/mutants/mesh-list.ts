@@ -18,6 +18,7 @@ const WORD = "controller/mesh/links/word-of-others.ts";
 
 /** Little else goes wrong than what the runs are about. */
 const QUIET = { faults: 4, lie: null } as const;
+const STORM = { wayMs: [10, 80], lossRate: 0.1, twiceRate: 0.2, lateRate: 0.05, lateFactor: 20 } as const;
 const BUSY = { clientPauseMs: 200, jobsMax: 40 } as const;
 
 function inRunsOf(pins: Partial<MeshKnobs>) {
@@ -51,16 +52,6 @@ export const MESH_MUTANTS: readonly Mutant[] = [
     find: "if (walk.root() !== checkpoint.root) {",
     replace: 'if (walk.root() === "") {',
   }),
-  // What was known when a page came was not looked at.
-  inRunsOf({ ...BUSY, faults: 8, lie: "change", topology: "twins" })(
-    "mesh-pages-passed-on-as-they-came",
-    "invariant 3",
-    {
-      file: "controller/mesh/receipts/foreign-lines.ts",
-      find: "pageOf(await this.#asSigned(receipt))",
-      replace: "pageOf(await Promise.resolve(page))",
-    },
-  ),
   withRelay("foreign-key")("mesh-signature-not-checked", "invariant 3", {
     file: INTAKE,
     find: 'if (signed.kind !== "signed") return bad(signed.problem);\n  yield;',
@@ -127,7 +118,7 @@ export const MESH_MUTANTS: readonly Mutant[] = [
     file: WORD,
     find: 'if (eventType === "controller:forked") return this.#proven(line, payload);',
   }),
-  inRunsOf({ faults: 8, lie: "fork", topology: "twins" })(
+  inRunsOf({ faults: 14, lie: "fork", topology: "twins", weather: STORM })(
     "mesh-evidence-that-comes-early-is-dropped",
     "trap 73",
     {
