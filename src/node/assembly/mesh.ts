@@ -107,8 +107,9 @@ export function assembleMesh(
     leads,
     own: ringKeyOf(key.node, key.signer.publicKey),
     askKey: (peer) => askKey(peers, peer),
+    isPlaceDue: () => gate.isPlaceDue,
   });
-  const gate = new SigningGate({
+  const gate: SigningGate = new SigningGate({
     ...around,
     registry: fold.controllers.registry,
     own: () => ({

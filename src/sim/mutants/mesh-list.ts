@@ -168,7 +168,7 @@ export const MESH_MUTANTS: readonly Mutant[] = [
   }),
   restored("mesh-through-above-what-is-shared", "invariant 4", {
     file: GATE,
-    find: "const place = canSign() && isCommon(gated, standing) ? gated : NOTHING;",
+    find: "const place = canSign() && isCommon(gated, standing) ? gated : NO_PLACE;",
     replace:
       "const { sequence: through, hash, frontier } = this.#options.head();\n    const place = { through, hash, frontier: toBase64(frontier) };",
   }),

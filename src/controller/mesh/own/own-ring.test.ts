@@ -18,6 +18,7 @@ class Leader {
   readonly stage = new OwnSiteStage(digest);
   readonly clock = new ManualClock();
   leads = true;
+  isPlaceDue = false;
   members: string[] = [];
   expected: string[] = [];
   unready: string[] = [];
@@ -39,6 +40,7 @@ class Leader {
       others: () => this.members.map((node) => `${node}@1` as PeerKey),
       expected: () => this.expected,
       unready: () => this.unready,
+      isPlaceDue: () => this.isPlaceDue,
       askKey: (peer) => Promise.resolve(this.keys.get(peer.slice(0, peer.indexOf("@"))) ?? null),
       digest,
       clock: this.clock,
@@ -77,6 +79,22 @@ test("a single node writes its ring at once, and once", async () => {
     generation: 1,
     author: "c-one",
     keys: [{ node: "n1", key: keyOf("n1") }],
+  });
+});
+
+test("with the first ring, and no other, goes the place of a disk that may be from before it", async () => {
+  const leader = new Leader();
+  leader.isPlaceDue = true;
+  await leader.clock.advance(30_000);
+  leader.members = ["n2"];
+  leader.keys.set("n2", keyOf("n2"));
+  await leader.clock.advance(30_000);
+  expect(leader.rings).toEqual(["n1", "n1,n2"]);
+  const types = leader.stage.all.map(({ event }) => event.eventType);
+  expect(types).toEqual(["controller:registered", "controller:gated", "controller:registered"]);
+  expect(leader.stage.all[1]!.event).toMatchObject({
+    entityId: "alpha",
+    payload: { through: 0, hash: null, frontier: "" },
   });
 });
 

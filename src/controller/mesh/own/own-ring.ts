@@ -12,7 +12,7 @@
 
 import { TenureError } from "../../../core/kit/errors.ts";
 import { nodeIdOf, type PeerKey } from "../../../core/kit/ids.ts";
-import type { EventDraft } from "../../../core/events/index.ts";
+import type { EventDraft, EventPayload } from "../../../core/events/index.ts";
 import type { Ring, RingKey } from "../../../core/mesh/model.ts";
 import { lineIdOf, ringProblem } from "../../../core/mesh/proof/index.ts";
 import type { Clock, Timer } from "../../../ports/clock.ts";
@@ -21,6 +21,7 @@ import type { Logger } from "../../../ports/logger.ts";
 import type { Moment } from "../../journal/journal-reign.ts";
 import type { JournalService } from "../../journal/service.ts";
 import { OWN_URLS_MAX, RING_CHECK_MS, RING_WAIT_MS, RINGS_MAX } from "../limits.ts";
+import { NO_PLACE } from "./signing-gate.ts";
 import { type OwnGeneration, type OwnLineFold, ringOf } from "./own-line-fold.ts";
 
 export interface OwnRingOptions {
@@ -42,6 +43,8 @@ export interface OwnRingOptions {
   /** Members that are not known to read it: see CertificatesServiceOptions. */
   readonly unready: () => readonly string[];
   readonly askKey: (peer: PeerKey) => Promise<string | null>;
+  /** Nothing of what this leader found is known to be common with anybody (signing-gate.ts). */
+  readonly isPlaceDue: () => boolean;
   readonly digest: Digest;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -172,16 +175,19 @@ export class OwnRing {
     if (!isNext && (ringOf(last).generation !== generation || last.end !== null)) return [];
     const line = isNext ? lineIdOf(ring, digest) : last.line;
     const shown = keys.map(({ node, key }) => ({ node, key }));
-    return [
-      {
-        id: newId(),
-        eventType: "controller:registered",
-        entityType: "controller",
-        entityId: controller,
-        payload: { name, urls: urls().slice(0, OWN_URLS_MAX), line, generation, author: ring.author, keys: shown },
-        timestamp: nowMs,
-      },
-    ];
+    const draftOf = (eventType: EventDraft["eventType"], payload: EventPayload): EventDraft => ({
+      id: newId(),
+      eventType,
+      entityType: "controller",
+      entityId: controller,
+      payload,
+      timestamp: nowMs,
+    });
+    const stated = { name, urls: urls().slice(0, OWN_URLS_MAX), line, generation, author: ring.author, keys: shown };
+    const registered = draftOf("controller:registered", stated);
+    // With the first ring, in one record: from then on there is a line, and the next leader would take its end for the place.
+    const isMarked = last === undefined && this.#options.isPlaceDue();
+    return isMarked ? [registered, draftOf("controller:gated", { ...NO_PLACE })] : [registered];
   }
 }
 

@@ -10,7 +10,7 @@ import { ManualClock, settled } from "../../../loops/test-clock.ts";
 import type { JournalReign } from "../../journal/journal-reign.ts";
 import { ControllersFold } from "../controllers-fold.ts";
 import { GATE_ASK_MS } from "../limits.ts";
-import { SigningGate } from "./signing-gate.ts";
+import { NO_PLACE, SigningGate } from "./signing-gate.ts";
 import { OwnSiteStage } from "./test-own-site.ts";
 
 const NO_LOGGER = { debug() {}, info() {}, warn() {}, error() {} };
@@ -79,7 +79,11 @@ class Site {
 
   /** The first one of its line. */
   ring(): void {
+    const isPlaceDue = this.nodes.some(({ gate }) => gate.isPlaceDue);
     this.stage.ring("n1", "n2", "n3");
+    this.controllers.apply(this.stage.all.at(-1)!.event);
+    // As own-ring.ts does.
+    if (isPlaceDue) this.stage.write("controller:gated", { ...NO_PLACE });
     this.controllers.apply(this.stage.all.at(-1)!.event);
   }
 
@@ -406,7 +410,7 @@ describe("a disk that is an older copy", () => {
     await site.start().lead();
     stage.grow(3);
     site.ring();
-    await site.clock.advance(GATE_ASK_MS);
+    stage.grow(2);
     site.register("b");
     site.nodes[0]!.crash();
     const node = site.start();

@@ -54,7 +54,7 @@ export interface SigningGateOptions {
 }
 
 /** Nothing: what every history begins with. */
-const NOTHING: OwnPlace = { through: 0, hash: null, frontier: "" };
+export const NO_PLACE: OwnPlace = { through: 0, hash: null, frontier: "" };
 
 export class SigningGate {
   readonly #options: SigningGateOptions;
@@ -66,8 +66,7 @@ export class SigningGate {
   #isStopped = false;
   /** Somebody was to be compared, at some time of this process. */
   #hasWaited = false;
-  /** This leader began without a line, and not from nothing: the place is written as soon as there is a line. */
-  #isMarkDue = false;
+  #isPlaceDue = false;
   /** The place that is being written. */
   #marking: Promise<void> = Promise.resolve();
   /** The new line that is being written. */
@@ -92,6 +91,11 @@ export class SigningGate {
   /** What the other members are answered. */
   get isCompared(): boolean {
     return this.#gate.isOpen;
+  }
+
+  /** This leader began without a line, and not from nothing: the place is written with the first ring. */
+  get isPlaceDue(): boolean {
+    return this.#isPlaceDue;
   }
 
   /** Why nothing is signed; null: it is. */
@@ -168,7 +172,7 @@ export class SigningGate {
       this.#marking = this.#note(reign, "controller:gated", { through, hash, frontier: toBase64(frontier) });
     } else {
       // The disk may be from before there was a line, which went on elsewhere. Where there is nothing on it, the site is a new one.
-      this.#isMarkDue = through > 0;
+      this.#isPlaceDue = through > 0;
     }
   }
 
@@ -222,7 +226,7 @@ export class SigningGate {
     // Asked for twice: the first ring of the line that was asked for is not written yet.
     if ((await this.#options.own().partAt(own.line, 0))?.isEnded === true) return;
     // Whoever can't sign the old line any more can't give out what of it the peers lack either.
-    const place = canSign() && isCommon(gated, standing) ? gated : NOTHING;
+    const place = canSign() && isCommon(gated, standing) ? gated : NO_PLACE;
     const before = loggedAuthor();
     const author = `${before}+${newId().replaceAll("-", "").slice(0, AUTHOR_DIGITS)}`;
     const renewed: Renewal = { ...place, line: own.line, before, author };
@@ -271,15 +275,13 @@ export class SigningGate {
     const { registry } = this.#options;
     const reign = this.#door.current;
     if (reign === null || registry.own === null) return;
-    this.#isMarkDue = false;
     this.#marking = this.#marking.then(async () => {
-      if (registry.gated === null) await this.#note(reign, "controller:gated", NOTHING);
+      if (registry.gated === null) await this.#note(reign, "controller:gated", NO_PLACE);
     });
   }
 
   async #ask(): Promise<void> {
     const { hasOthers, askOthers } = this.#options;
-    if (this.#isMarkDue) this.#markNothing();
     // Whoever was missing may be evicted. A node that does not lead may not know its peers yet; and where there were none (nobody, or those
     // that had left when this disk was written), the first one is compared when it comes.
     const { kind } = this.#standing();
