@@ -7,7 +7,7 @@ import type { Page } from "../../../core/mesh/model.ts";
 import { ManualClock, settled } from "../../../loops/test-clock.ts";
 import type { Delivered, Delivery, LinkMessage, PageOutcome, SiteAnswer, Sites } from "../../../ports/mesh/sites.ts";
 import { dialForEver } from "./dialled-link.ts";
-import type { LinkEnd, LinkHost } from "./link-end.ts";
+import type { LinkEnd, LinkHost, Wish } from "./link-end.ts";
 import {
   BAD_PAGE_PAUSE_MS,
   DELIVERY_EVERY_MS,
@@ -86,17 +86,18 @@ function stage(identified: SiteAnswer<string> = { kind: "answer", body: "parent"
     close: () => undefined,
   };
   const pages = { outcome: async (): Promise<PageOutcome> => KNOWN };
-  const host: LinkHost = {
-    up: (end) => void ends.push(end),
+  const host = {
+    introductions: 0,
+    up: (end: LinkEnd) => void ends.push(end),
     down: () => void calls.push("down"),
     isDialled: () => false,
-    heads: async (_end, notes) => void heads.push([...notes]),
+    heads: async (_end: LinkEnd, notes: readonly string[]) => void heads.push([...notes]),
     page: () => {
       calls.push("page");
       return pages.outcome();
     },
-    wish: (_end, wish) => void calls.push(`wish ${wish.kind}`),
-  };
+    wish: (_end: LinkEnd, wish: Wish) => void calls.push(`wish ${wish.kind}`),
+  } satisfies LinkHost;
   const lines = {
     lines: () => ["child.1", "other.1"],
     size: () => 1,
@@ -139,6 +140,7 @@ function stage(identified: SiteAnswer<string> = { kind: "answer", body: "parent"
     answer,
     pages,
     opened,
+    host,
     hand: (message: LinkMessage) => push(message),
     push: async (message: LinkMessage) => {
       await push(message);
@@ -452,6 +454,20 @@ it("a registration that was forgotten is made again, by the heartbeat that finds
   answers.heartbeat = () => refusal(404);
   await answering(121_000);
   expect(calls.slice(-2)).toEqual(["heartbeat child", "register child"]);
+});
+
+it("a ring that changes between the registration and the parent's word is registered before the link is up", async () => {
+  const { calls, ends, push, host, clock, noted } = stage();
+  await settled();
+  // Links.introduceAgain ends the links that are up; this one is not.
+  host.introductions++;
+  await push(HELLO);
+  expect([ends, noted]).toEqual([[], ["this site has another ring by now"]]);
+  calls.length = 0;
+  for (let at = 0; at < 60; at++) await clock.advance(100);
+  expect(calls.slice(0, 3)).toEqual([`identify ${URL}`, "register child", "stream child"]);
+  await push(HELLO);
+  expect(ends).toHaveLength(1);
 });
 
 it("this site's own address is not linked to", async () => {

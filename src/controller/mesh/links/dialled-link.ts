@@ -12,6 +12,7 @@
 //   nothing new is more than a peer may send (PeerQuota). What is new is read as fast as it is taken.
 // - Only the configured addresses are called, and those that the site's other nodes have, where the driver allows it.
 // - A parent that does not answer delays nothing else.
+// - A link that is up has registered with the ring that this site has now.
 // - A site whose nodes are named one by one has one link: it serves one stream to a caller, and each would end the one before it.
 
 import { assertNever } from "../../../core/kit/assert.ts";
@@ -116,6 +117,8 @@ class DialledLink implements LinkEnd {
   #controller = "";
   #isUp = false;
   #wasUp = false;
+  /** Of `LinkHost.introductions`, when this link registered. */
+  #introduced = 0;
   #isSpare = false;
   #roundTripMs: number | null = null;
   #problem = "the stream ended";
@@ -187,7 +190,9 @@ class DialledLink implements LinkEnd {
     this.#bell.ring();
   }
 
+  /** The first problem is the cause; what was cut off because of it fails after it. */
   #ends(problem: string): void {
+    if (this.#over.signal.aborted) return;
     this.#problem = problem;
     this.close();
   }
@@ -211,7 +216,8 @@ class DialledLink implements LinkEnd {
   }
 
   async #register(): Promise<boolean> {
-    const { sites, introduce } = this.#options;
+    const { sites, introduce, host } = this.#options;
+    this.#introduced = host.introductions;
     const introduction = introduce(this.#controller);
     if (introduction === null) {
       this.#ends("this site has no ring of keys yet");
@@ -296,6 +302,8 @@ class DialledLink implements LinkEnd {
     if (introduction.id !== this.#controller) return this.#ends("the site at this address has changed its id");
     await this.#options.met(introduction);
     if (this.#over.signal.aborted) return;
+    // The parent would never ask for a line that it was not shown.
+    if (this.#introduced !== this.#options.host.introductions) return this.#ends("this site has another ring by now");
     this.#isUp = this.#wasUp = true;
     this.#options.noted(null);
     this.#options.host.up(this);

@@ -32,6 +32,8 @@ export function endOf({ after, items }: Page): number {
 
 /** What a link reports. */
 export interface LinkHost {
+  /** Grows whenever this site begins to introduce itself with another ring. */
+  readonly introductions: number;
   up(end: LinkEnd): void;
   /** Safe to call twice. */
   down(end: LinkEnd): void;

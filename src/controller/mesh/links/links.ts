@@ -57,6 +57,7 @@ export interface LinksOptions {
 }
 
 export class Links implements LinkHost {
+  introductions = 0;
   readonly #options: LinksOptions;
   readonly #heads: OwnHeads;
   readonly #spread: Spread;
@@ -121,8 +122,9 @@ export class Links implements LinkHost {
     if (this.#grown.size === 1) void Promise.resolve().then(() => this.#flush());
   }
 
-  /** Every link begins again: the site says who it is with another ring. */
+  /** Every link begins again, because the site introduces itself with another ring; one that is being made ends when it would be up. */
   introduceAgain(): void {
+    this.introductions++;
     for (const end of this.#ends.values()) end.close();
   }
 
