@@ -34,6 +34,8 @@ const ROLE_OF: Readonly<Record<IdentityKind, Role>> = {
   controller: "controller",
   // A node has no business at another node's API but to look.
   server: "viewer",
+  // Its own routes name the kinds that they are for (Route.identities).
+  tc: "viewer",
 };
 
 /** Another site whose certificates count, for its own controller id. */

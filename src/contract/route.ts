@@ -2,6 +2,7 @@
 
 import type { TSchema } from "typebox";
 import type { ErrorCode } from "../core/kit/errors.ts";
+import type { IdentityKind } from "../core/kit/spiffe.ts";
 import type { Role } from "./roles.ts";
 import type { Shape } from "./shape.ts";
 
@@ -43,6 +44,11 @@ export interface Route {
   readonly isOwnView?: boolean;
   /** Other sites of the mesh (role `controller`) may call it too. */
   readonly isForSites?: boolean;
+  /**
+   * A route of the transaction coordinators: only client certificates of these kinds, of this cluster's own trust domain, may call it; API keys
+   * never suffice (designs/coordinators.md §3). `role` is then not looked at.
+   */
+  readonly identities?: readonly IdentityKind[];
 }
 
 /**

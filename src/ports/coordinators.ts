@@ -1,8 +1,10 @@
 // What a transaction coordinator needs of the world: the other coordinators, and a file for its ledger.
 
+import type { PeerKey } from "../core/kit/ids.ts";
 import type {
   CoordinatorStatus,
   Ledger,
+  Position,
   RegistryEntries,
   RegistryEntry,
   VoterAnswer,
@@ -62,4 +64,75 @@ export interface CoordinatorCalls {
 export interface LedgerFile {
   /** The ledger survives any crash once this resolves. A rejection ends the process. */
   write(ledger: Ledger): Promise<void>;
+}
+
+/** One membership lease each, by identity. Wall time; for discovery only. */
+export interface MembershipLeaseView {
+  readonly identity: string;
+  readonly endpoint: string;
+  readonly updatedAtMs: number;
+  readonly expiresAtMs: number;
+}
+
+/** How a voter answered the last round of renewals. Only the leader knows; elsewhere it is `unknown`. */
+export type VoterState = "leads" | "answers" | "silent" | "leaving" | "unknown";
+
+export interface VoterView {
+  readonly peer: PeerKey;
+  readonly endpoint: string;
+  readonly state: VoterState;
+}
+
+/** What a node knows of the members and voters: the body of GET /v1/tc/cluster/list. */
+export interface MembersView {
+  /** Sorted, normalised, each once. */
+  readonly endpoints: readonly string[];
+  readonly leases: readonly MembershipLeaseView[];
+  readonly updatedAtMs: number;
+  readonly voters: readonly VoterView[];
+  /** How many of the voters a leader needs; 0 where there is no roster. */
+  readonly quorum: number;
+  readonly roster: Position | null;
+}
+
+/** The registry as this node shows it: the body of GET /v1/tc/rm/list. */
+export interface RegistryView {
+  readonly entries: RegistryEntries;
+  /** Wall time at which this node began to show it; 0: it shows none. */
+  readonly updatedAtMs: number;
+}
+
+/** The body of GET /v1/tc/leader, as this node answers it. */
+export interface CoordinatorView extends CoordinatorStatus {
+  /** Of this node's island: SHA-256 of "tenure-backend\n" and the cluster id, in lower-case hex. */
+  readonly backendHash: string;
+  /** Wall time at which the lease of `leader` ends at this node's voter; null where nobody leads. */
+  readonly leaderExpiresAtMs: number | null;
+  /** The term in which this very node may act now; null: it may not. */
+  readonly actsInTerm: number | null;
+  /** Why this node is in no cluster of coordinators yet: seeds that have not answered. Empty: it is, or it waits to be admitted. */
+  readonly waitsFor: readonly string[];
+  /** It left, and announces itself no more. */
+  readonly hasLeft: boolean;
+}
+
+/** `refused`: it is a member as before, and `message` says who stood in the way. */
+export type LeaveResult =
+  | { readonly kind: "left" }
+  | { readonly kind: "sole-voter" }
+  | { readonly kind: "refused"; readonly message: string };
+
+/** A node's own coordinator, as its API serves it. */
+export interface Coordinators {
+  readonly self: PeerKey;
+  readonly endpoint: string;
+  view(): CoordinatorView;
+  members(): MembersView;
+  registry(): RegistryView;
+  /** `caller`: the node id of the certificate that the request came with. */
+  answer<R extends CoordinatorRequest>(caller: string, request: R): Promise<AnswerTo<R>>;
+  /** This node's own: transactional. At shutdown `bestEffort` ends within its time, whatever answers. */
+  leave(bestEffort?: { readonly withinMs: number }): Promise<LeaveResult>;
+  /** After a leave: announces itself again. */
+  rejoin(): Promise<void>;
 }

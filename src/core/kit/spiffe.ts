@@ -1,7 +1,7 @@
 // Identities in certificates: spiffe://<trust domain>/<kind>/<name>, the one URI among a certificate's names. `server` is a
 // node of a cluster, `operator` a person or tool that may change it, `sdk` a program that leads scopes, `submitter` one that
 // submits jobs, `agent` one that runs them, `backup` one that saves snapshots, `viewer` one that only reads, `controller` another
-// site of the mesh, under its controller id.
+// site of the mesh, under its controller id, `tc` a program that decides transactions over several islands.
 //
 // One identity has one spelling: no escapes, no query, no second slash, lower-case domain. What differs is none.
 
@@ -16,6 +16,7 @@ export const IDENTITY_KINDS = [
   "backup",
   "viewer",
   "controller",
+  "tc",
 ] as const;
 export type IdentityKind = (typeof IDENTITY_KINDS)[number];
 
