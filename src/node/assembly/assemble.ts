@@ -188,6 +188,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   pausing?.onResumed(() => jobs.resumed());
   const feeder = new JobsFeeder({ fold, views, history, clock, logger, putJobsMax: world.putJobsMax });
   views.onReset(() => feeder.restart());
+  journal.serve(() => feeder.caughtUp());
   log.onHistoryChanged?.(() => feeder.historyChanged());
   const events = new EventsService({ journal: fold, history, digest });
   const keys = new KeysService({ fold: fold.keys, journal });
