@@ -128,8 +128,8 @@ export const MESH_MUTANTS: readonly Mutant[] = [
     },
     {
       file: WORD,
-      find: "      this.#keep(from, evidence as Evidence);\n      return null;",
-      replace: "      return null;",
+      find: "      this.#keep(from, evidence as Evidence);\n      return [];",
+      replace: "      return [];",
     },
   ),
   forked(
