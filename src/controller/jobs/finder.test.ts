@@ -55,7 +55,7 @@ it("views are asked once at least, and are said to be behind where they were", a
 
 it("nothing is decided on rows of views that are ahead of what is applied: they are of another history", async () => {
   const clock = new ManualClock();
-  const book = { ...EMPTY, leftUpTo: () => 5, appliedSequence: 6 } as unknown as JobsBook;
+  const book = Object.assign(Object.create(EMPTY) as JobsBook, { appliedSequence: 6 });
   const at = (position: number): JobFinder =>
     new JobFinder({ book, clock, find: () => Promise.resolve({ job: null, position }) });
   const decided = (position: number) => ended(clock, at(position).find("a", "head", clock.nowMs + 1_000));

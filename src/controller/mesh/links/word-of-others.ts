@@ -186,7 +186,7 @@ export class WordOfOthers {
     // A site that has registered here itself is one that this site is compared with: it stays that, and says itself who and where it is.
     const site = before === null || isVouched(before) ? said : ownWordOf(before);
     const newest = { ...site, line: named, ring, ...unknownOf(earlier, known, known?.lines.at(-1)) };
-    const older = [...earlier, { line: named as LineId, ring: first }].flatMap((one) =>
+    const older = [...earlier, { line: named, ring: first }].flatMap((one) =>
       this.#mayPrecede(known, one) ? [{ ...site, ...one, isOlder: true }] : [],
     );
     return [newest, ...older].map((word) => ({
