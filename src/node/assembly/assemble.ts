@@ -188,12 +188,15 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   pausing?.onResumed(() => jobs.resumed());
   const feeder = new JobsFeeder({ fold, views, history, clock, logger, putJobsMax: world.putJobsMax });
   views.onReset(() => feeder.restart());
-  journal.serve(() => feeder.caughtUp());
   log.onHistoryChanged?.(() => feeder.historyChanged());
   const events = new EventsService({ journal: fold, history, digest });
   const keys = new KeysService({ fold: fold.keys, journal });
   const certificates = new CertificatesService({ fold: fold.certificates, journal, unready: log.unready });
   const site = siteOf(world, log, meshed, events);
+  journal.serve(() => {
+    feeder.caughtUp();
+    site.meshState?.feeder.caughtUp();
+  });
   for (const doors of [keys, certificates]) doors.onRevoked(() => log.onRevoked?.());
   const meter = new JobsMeter({ leadership, clock: { wallMs: () => log.believedMs() ?? clock.wallMs() } });
   const stopMeter = fold.follow(({ event }) => meter.applied(event));
