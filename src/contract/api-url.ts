@@ -11,6 +11,11 @@ export const ApiUrl = Type.Refine(
 
 export function isApiUrl(value: string): boolean {
   const url = URL.parse(value);
-  if (url === null || !/^https?:$/.test(url.protocol)) return false;
-  return `${url.protocol}//${url.host}` === value.replace(/\/$/, "") || /:(80|443)\/?$/.test(value);
+  const port = url === null ? undefined : PORTS[url.protocol];
+  if (url === null || port === undefined) return false;
+  const plain = `${url.protocol}//${url.host}`;
+  return [plain, `${plain}:${port}`].includes(value.replace(/\/$/, ""));
 }
+
+/** A URL that names its protocol's own port is read without it. */
+const PORTS: Readonly<Record<string, number>> = { "http:": 80, "https:": 443 };

@@ -33,6 +33,8 @@ export { EVENTS_PER_PAGE_MAX, JOBS_PER_PAGE_MAX, NAMES_PER_PAGE_MAX } from "./li
 export { COMMON_ERRORS, type Route } from "./route.ts";
 export { type RouteId, ROUTES } from "./routes.ts";
 export type { MeshFlags } from "./config/mesh.ts";
+export { listOf, type Places } from "./config/places.ts";
+export { tcEndpointOf, type TcConfig } from "./config/tc.ts";
 export { type ApiKey, type LogLevel, parseServerConfig, type ServerConfig } from "./config/server.ts";
 export { SERVER_DEFAULTS, SERVER_ENVIRONMENT, ServerConfigFile } from "./config/server-schema.ts";
 export { describeMistakes, type Shape, shape, typedQuery, type ValueOf } from "./shape.ts";

@@ -39,6 +39,20 @@ describe("a configuration in effect", () => {
     is("history.keep_days", null, "default");
     is("api.tls.cert_file", null, "default");
     is("bootstrap.expect", [], "default");
+    is("tc.join", null, "default");
+    is("tc.disable_auth", false, "default");
+  });
+
+  it("says so of a list of the environment", () => {
+    const raw = { ...FILE, tc: { join: ["http://127.0.0.1:7401"], disable_auth: true } };
+    const found = settings(raw, { TENURE_TC_JOIN: "http://127.0.0.1:7401/, http://127.0.0.1:7401" });
+    expect(of(found, "tc.join")).toEqual({
+      key: "tc.join",
+      value: ["http://127.0.0.1:7401"],
+      from: "environment",
+      variable: "TENURE_TC_JOIN",
+    });
+    expect(of(found, "tc.disable_auth")).toMatchObject({ value: true, from: "file" });
   });
 
   it("says that a shared file's entry for this node is where it is reached", () => {
