@@ -123,12 +123,13 @@ export class TcHttp {
   }
 
   async #read(response: IncomingMessage, at: string): Promise<TcAnswer> {
-    const certificate = this.#options.tls === null ? null : (response.socket as TLSSocket).getPeerCertificate();
+    // At once: a connection that has ended shows none.
+    const server = this.#options.tls === null ? null : this.#serverOf((response.socket as TLSSocket).getPeerCertificate());
     const status = response.statusCode ?? 0;
     if (status >= 300 && status < 400) throw redirected(at, status);
     const text = await readText(response, TC_ANSWER_BYTES_MAX, () => tooLong(at));
     const body = parseObject(text, at, COORDINATOR);
-    const from = certificate === null ? identityIn(body) : this.#serverOf(certificate);
+    const from = server ?? identityIn(body);
     if (TenureError.is(from)) throw from;
     return { from, status, body };
   }
@@ -142,8 +143,9 @@ export class TcHttp {
   }
 
   /** The node id, or why this server is none that counts. */
-  #serverOf({ subjectaltname, fingerprint256, valid_to: end }: Partial<PeerCertificate>): string | TenureError {
+  #serverOf(certificate: Partial<PeerCertificate> | null): string | TenureError {
     const { trustDomain, isRevoked, clock } = this.#options;
+    const { subjectaltname, fingerprint256, valid_to: end } = certificate ?? {};
     const named = serverNamed(uriNames(subjectaltname), trustDomain);
     if (!named.ok) return untrusted(named.message);
     const hash = (fingerprint256 ?? "").replaceAll(":", "").toLowerCase();

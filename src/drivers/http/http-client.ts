@@ -153,7 +153,8 @@ function judgeKept(
   socket: Socket,
   check: NonNullable<HttpClientOptions["checkServer"]>,
 ): void {
-  if (!request.reusedSocket) return;
+  // One that ended at this moment fails the request by itself.
+  if (!request.reusedSocket || socket.destroyed) return;
   const why = check((socket as TLSSocket).getPeerCertificate());
   if (why !== undefined) request.destroy(why);
 }
