@@ -15,6 +15,7 @@ import {
 import type { Arrivals } from "../ports/mesh/arrivals.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Cluster } from "../ports/cluster.ts";
+import type { Coordinators } from "../ports/coordinators.ts";
 import type { Controllers } from "../ports/mesh/controllers.ts";
 import type { Events } from "../ports/events.ts";
 import type { Jobs } from "../ports/jobs.ts";
@@ -40,6 +41,8 @@ export interface ApiOptions {
   readonly meshState?: MeshState | undefined;
   /** What has arrived here of all sites; undefined: nothing but the own events ever has, and their sequences are the arrivals. */
   readonly arrivals?: (() => Arrivals | undefined) | undefined;
+  /** Absent: this node takes no part in transactions over several islands. */
+  readonly coordinators?: Coordinators | undefined;
   readonly nodeId: string;
   /** On every answer: epochs of two clusters do not compare, and a client must notice that a URL has another one behind it. */
   readonly clusterId: string;

@@ -48,6 +48,7 @@ import { Shares } from "./traffic/shares.ts";
 import { SiteDoor } from "./traffic/site-door.ts";
 import { steeringHandlers } from "./handlers/steering.ts";
 import { StreamPlaces } from "./streams/stream-places.ts";
+import { tcHandlers } from "./handlers/tc.ts";
 import { Traffic } from "./traffic/traffic.ts";
 import { registerWeb } from "./web.ts";
 
@@ -188,6 +189,7 @@ class ApiServer implements Api {
       ...meshOperatorHandlers(service, options.lines, options.links),
       ...meshLinksHandlers(service, options.links),
       ...meshStateHandlers(service),
+      ...tcHandlers(service),
       ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs, options.lines)),
     };
     registerEndpoints(app, service, handlers, this.#traffic);

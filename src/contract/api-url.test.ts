@@ -1,22 +1,31 @@
-// What is an API's URL: nothing but the protocol, the host and the port.
-
 import { expect, it } from "vitest";
 import { isApiUrl } from "./api-url.ts";
 
 it.each([
-  ["http://a", true],
-  ["http://a:7401", true],
-  ["https://a:7401/", true],
-  ["http://a:80", true],
-  ["https://a:443", true],
-  ["http://a:443", true],
-  ["https://[::1]:443/", true],
-  ["https://u:p@a:443", false],
-  ["https://a/x:443", false],
-  ["http://a?x=:80", false],
-  ["https://a:443:443", false],
-  ["https://a#:443", false],
-  ["ftp://a:80", false],
-  ["a:443", false],
-  ["", false],
-])("%s: %s", (url, is) => expect(isApiUrl(url)).toBe(is));
+  "http://a",
+  "http://a:1",
+  "https://n1.example:7401/",
+  "http://[::1]:7401",
+  "http://a:80",
+  "https://a:443/",
+  "http://a:443",
+])("%s is where an API may be reached", (url) => expect(isApiUrl(url)).toBe(true));
+
+// The last ones end as an address with the scheme's own port does.
+it.each([
+  "",
+  "a:1",
+  "ftp://a:1",
+  "http://a/b",
+  "http://a?b",
+  "http://a#b",
+  "http://u:p@a",
+  "http://A:1",
+  " http://a:1",
+  "http://a:1\n",
+  "http://a/b:80",
+  "http://a?b:443",
+  "http://u:p@a:80",
+  "https://u@a:443/",
+  "http://a:1/:80",
+])("%j is none", (url) => expect(isApiUrl(url)).toBe(false));

@@ -3,6 +3,9 @@
 import { Type } from "typebox";
 import { API_URL_LENGTH_MAX } from "./limits.ts";
 
+/** A URL does not show the port that its scheme has anyway. */
+const PORTS: Readonly<Record<string, string>> = { "http:": ":80", "https:": ":443" };
+
 export const ApiUrl = Type.Refine(
   Type.String({ maxLength: API_URL_LENGTH_MAX }),
   isApiUrl,
@@ -14,8 +17,5 @@ export function isApiUrl(value: string): boolean {
   const port = url === null ? undefined : PORTS[url.protocol];
   if (url === null || port === undefined) return false;
   const plain = `${url.protocol}//${url.host}`;
-  return [plain, `${plain}:${port}`].includes(value.replace(/\/$/, ""));
+  return [plain, plain + port].includes(value.replace(/\/$/, ""));
 }
-
-/** A URL that names its protocol's own port is read without it. */
-const PORTS: Readonly<Record<string, number>> = { "http:": 80, "https:": 443 };

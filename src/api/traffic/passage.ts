@@ -22,6 +22,8 @@ export interface Registered {
   readonly isForSites: boolean;
   /** Answered however many others are: who asks would end a process that is only busy. */
   readonly isProbe: boolean;
+  /** Of coordinators: an error's message is also its `detail`. */
+  readonly hasDetail?: boolean;
 }
 
 export interface Passage {

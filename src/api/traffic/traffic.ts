@@ -110,7 +110,7 @@ export class Traffic {
     sendJson(
       reply,
       answer.status,
-      answer.body,
+      registered?.hasDetail === true ? { ...answer.body, detail: answer.body.message } : answer.body,
       isRead ? { ...freshnessHeaders(view(), isQuiet), ...headers } : headers,
     );
   }
