@@ -12,7 +12,8 @@ export const COORDINATOR: Peer = {
 };
 
 export const WORDS: HttpWords = {
-  givenUp: (url) => new TenureError("BACKEND_UNAVAILABLE", `the request to ${url} was given up: this node is stopping.`),
+  givenUp: (url) =>
+    new TenureError("BACKEND_UNAVAILABLE", `the request to ${url} was given up: this node is stopping.`),
   tooSlow: (url, timeoutMs) =>
     new TenureError(
       "BACKEND_UNAVAILABLE",
@@ -21,9 +22,15 @@ export const WORDS: HttpWords = {
   failed: (error, url, hasAnswered) => connectionFailure(error, url, COORDINATOR, hasAnswered),
 };
 
-function notCoordinator(url: string, why: string, options?: { cause?: unknown }): TenureError {
+export function notCoordinator(url: string, why: string, options?: { cause?: unknown }): TenureError {
   const text = `${url} answers, but not as a server of Tenure does: ${why}. Every address of a coordinator is that of a node's API (api.advertise).`;
   return new TenureError("BACKEND_UNSUPPORTED", text, options);
+}
+
+/** Where a request would go in the clear, or with a password. */
+export function notCalled(endpoint: string): TenureError {
+  const text = `${endpoint} is not called: a coordinator's address is https://host:port, without a user; without TLS here, http:// on this machine.`;
+  return new TenureError("CONFIG_INVALID", text);
 }
 
 export function tooLong(url: string): TenureError {

@@ -14,7 +14,7 @@ import { serverNamed, uriNames } from "../../core/kit/spiffe.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import { HttpClient, parseObject, readText } from "../http/index.ts";
-import { COORDINATOR, redirected, tooLong, untrusted, WORDS } from "./failures.ts";
+import { COORDINATOR, notCalled, notCoordinator, redirected, tooLong, untrusted, WORDS } from "./failures.ts";
 import { TC_ANSWER_BYTES_MAX, TC_COMPLAINTS_MAX, TC_KEPT_IDLE_MS } from "./limits.ts";
 
 /** PEM text: this node's server certificate and its key, and whom it trusts. */
@@ -70,8 +70,14 @@ export class TcHttp {
 
   /** Null: no answer within the time, or none of a server that counts. Never rejects. */
   async exchange(asked: TcExchange): Promise<TcAnswer | null> {
+    const answer = await this.tried(asked);
+    return TenureError.is(answer) ? null : answer;
+  }
+
+  /** The same with the reason, for whoever reports it. */
+  async tried(asked: TcExchange): Promise<TcAnswer | TenureError> {
     const url = this.#urlOf(asked);
-    if (url === null) return null;
+    if (url === null) return notCalled(asked.endpoint);
     const { clock } = this.#options;
     const endsAtMs = clock.monotonicMs() + asked.withinMs;
     try {
@@ -88,7 +94,7 @@ export class TcHttp {
       return answer;
     } catch (error) {
       this.#complain(url.origin, error);
-      return null;
+      return TenureError.is(error) ? error : notCoordinator(url.href, "the request failed", { cause: error });
     }
   }
 
@@ -124,7 +130,8 @@ export class TcHttp {
 
   async #read(response: IncomingMessage, at: string): Promise<TcAnswer> {
     // At once: a connection that has ended shows none.
-    const server = this.#options.tls === null ? null : this.#serverOf((response.socket as TLSSocket).getPeerCertificate());
+    const server =
+      this.#options.tls === null ? null : this.#serverOf((response.socket as TLSSocket).getPeerCertificate());
     const status = response.statusCode ?? 0;
     if (status >= 300 && status < 400) throw redirected(at, status);
     const text = await readText(response, TC_ANSWER_BYTES_MAX, () => tooLong(at));
@@ -151,7 +158,8 @@ export class TcHttp {
     const hash = (fingerprint256 ?? "").replaceAll(":", "").toLowerCase();
     if (isRevoked(hash)) return untrusted(`the certificate of node ${named.nodeId} was revoked`);
     // Of a connection that was made when it was still valid. NaN is no time: not valid.
-    if (!(clock.wallMs() <= Date.parse(end ?? ""))) return untrusted(`the certificate of node ${named.nodeId} has expired`);
+    if (!(clock.wallMs() <= Date.parse(end ?? "")))
+      return untrusted(`the certificate of node ${named.nodeId} has expired`);
     return named.nodeId;
   }
 
@@ -172,7 +180,10 @@ export class TcHttp {
     if (this.#complaints.size >= TC_COMPLAINTS_MAX) this.#complaints.delete(this.#complaints.keys().next().value!);
     this.#complaints.set(endpoint, error.message);
     const { logger } = this.#options;
-    logger.warn({ event: "coordinator-refused", endpoint, code: error.code }, `coordinator at ${endpoint}: ${error.message}`);
+    logger.warn(
+      { event: "coordinator-refused", endpoint, code: error.code },
+      `coordinator at ${endpoint}: ${error.message}`,
+    );
   }
 }
 

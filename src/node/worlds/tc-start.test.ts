@@ -8,10 +8,10 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { ServerConfig } from "../../contract/index.ts";
 import { ERRORS, TenureError } from "../../core/kit/errors.ts";
 import { parsePeerKey } from "../../core/kit/ids.ts";
+import { type TcAnswer, type TcExchange, TcHttp } from "../../drivers/coordinators/index.ts";
 import { createCa, issue } from "../../drivers/pki/index.ts";
 import { loadX509 } from "../../drivers/pki/x509.ts";
 import { ManualClock } from "../../loops/test-clock.ts";
-import type { CoordinatorCalls, CoordinatorRequest } from "../../ports/coordinators.ts";
 import { ANNOUNCED_MS } from "./limits.ts";
 import { announceOnce, coordinatorIdentity, identityOfEndpoint, sameIdentity } from "./tc-start.ts";
 
@@ -118,27 +118,30 @@ describe("who a coordinator is", () => {
   });
 });
 
-/** Other nodes, as the network lets them answer: from the n-th request on; those that are not named never do. */
-class Others implements Pick<CoordinatorCalls, "call"> {
-  readonly clock = new ManualClock();
-  readonly asked: [string, CoordinatorRequest][] = [];
-  readonly #answerFrom: Readonly<Record<string, number>>;
-
-  constructor(answerFrom: Readonly<Record<string, number>> = {}) {
-    this.#answerFrom = answerFrom;
-  }
-
-  readonly call: CoordinatorCalls["call"] = async (endpoint, request, withinMs) => {
-    this.asked.push([endpoint, request]);
-    const tries = this.asked.filter(([one]) => one === endpoint).length;
-    if (tries >= (this.#answerFrom[endpoint] ?? Infinity)) return { from: "n9", answer: { endpoints: [] } as never };
-    await new Promise<void>((resume) => void this.clock.setTimer(this.clock.nowMs + withinMs, resume));
-    return null;
-  };
-}
-
 const B = "https://b.example:7401";
 const C = "https://c.example:7401";
+const TAKEN: TcAnswer = { from: "n9", status: 200, body: { endpoints: [], updated_at_unix: 1, expires_at_unix: 10 } };
+const REFUSED: TcAnswer = { from: "n9", status: 503, body: { error: "tc_unavailable", message: "Node n9 runs none." } };
+
+/** Other nodes, as the network lets them answer: from the n-th request on; those that are not named never do. */
+class Others implements Pick<TcHttp, "tried"> {
+  readonly clock = new ManualClock();
+  readonly asked: TcExchange[] = [];
+  readonly #answers: Readonly<Record<string, readonly [fromTry: number, TcAnswer]>>;
+
+  constructor(answers: Readonly<Record<string, readonly [number, TcAnswer]>> = {}) {
+    this.#answers = answers;
+  }
+
+  readonly tried: TcHttp["tried"] = async (asked) => {
+    this.asked.push(asked);
+    const tries = this.asked.filter(({ endpoint }) => endpoint === asked.endpoint).length;
+    const [fromTry, answer] = this.#answers[asked.endpoint] ?? [Infinity, TAKEN];
+    if (tries >= fromTry) return answer;
+    await new Promise<void>((resume) => void this.clock.setTimer(this.clock.nowMs + asked.withinMs, resume));
+    return new TenureError("BACKEND_UNAVAILABLE", `${asked.endpoint} did not answer.`);
+  };
+}
 
 async function announced(
   others: Others,
@@ -146,11 +149,7 @@ async function announced(
   signal?: AbortSignal,
 ): Promise<"taken" | TenureError> {
   const { clock } = others;
-  const whyNot = (endpoint: string): string | null => (endpoint === B ? "connection refused." : null);
-  const ended = announceOnce(
-    { endpoint: SELF, join, disableAuth: false },
-    { calls: others, whyNot, clock, signal },
-  ).then(
+  const ended = announceOnce({ endpoint: SELF, join, disableAuth: false }, { http: others, clock, signal }).then(
     () => "taken" as const,
     (error: unknown) => error as TenureError,
   );
@@ -171,25 +170,52 @@ describe("meeting somebody", () => {
   });
 
   it("one that answers is enough, and it has this node's own address", async () => {
-    const others = new Others({ [C]: 1 });
+    const others = new Others({ [B]: [1, REFUSED], [C]: [1, TAKEN] });
     expect(await announced(others, [B, C])).toBe("taken");
-    expect(others.asked).toContainEqual([C, { kind: "announce", endpoint: SELF }]);
-    expect(others.asked).toHaveLength(2);
+    expect(others.asked.map(({ endpoint }) => endpoint)).toEqual([B, C]);
+    expect(others.asked[1]).toMatchObject({ path: "/v1/tc/cluster/announce", body: { self_endpoint: SELF } });
   });
 
   it("one that starts a little later is waited for", async () => {
-    expect(await announced(new Others({ [B]: 4 }), [B, C])).toBe("taken");
+    expect(await announced(new Others({ [B]: [4, TAKEN] }), [B, C])).toBe("taken");
   });
 
   it("nobody: exit 69 within a bounded time, with each of them, why, and what to do", async () => {
-    const others = new Others();
+    const others = new Others({ [C]: [1, REFUSED] });
     const error = await announced(others, [B, C]);
     expect(error).toMatchObject({ code: "BACKEND_UNAVAILABLE" });
     expect(ERRORS.BACKEND_UNAVAILABLE.exit).toBe(69);
     expect((error as TenureError).message).toMatch(
-      /^no node of tc\.join has answered .* within 10 s: https:\/\/b\.example:7401: connection refused; https:\/\/c\.example:7401: no answer\. Start one of them first.*--join, TENURE_TC_JOIN/,
+      /^No node of tc\.join has taken .* within 10 s\. https:\/\/b\.example:7401 did not answer\. https:\/\/c\.example:7401 answers 503: Node n9 runs none\. Start one of them first.*--join, TENURE_TC_JOIN.*https:\/\/a\.example:7401\.$/,
     );
     expect(others.clock.nowMs).toBeLessThan(1_000 + ANNOUNCED_MS + 2_000);
+  });
+
+  it("over the real calls: a port that nobody listens on, and an address that may not be called, are named", async () => {
+    const clock = new ManualClock();
+    const http = new TcHttp({
+      tls: null,
+      isLoopback: true,
+      trustDomain: "prod",
+      isRevoked: () => false,
+      clock,
+      logger: { warn: () => undefined },
+    });
+    const ended = announceOnce(
+      { endpoint: SELF, join: ["http://127.0.0.1:1", B], disableAuth: false },
+      { http, clock },
+    );
+    const failed = ended.catch((error: unknown) => error as TenureError);
+    let isOver = false;
+    void failed.then(() => (isOver = true));
+    while (!isOver) {
+      await new Promise((resume) => setImmediate(resume));
+      await clock.advance(ANNOUNCED_MS);
+    }
+    expect((await failed)?.message).toMatch(
+      /127\.0\.0\.1:1.* can't be reached: nothing listens there.*https:\/\/b\.example:7401 is not called/,
+    );
+    http.close();
   });
 
   it("a node that is stopped meanwhile waits no longer", async () => {

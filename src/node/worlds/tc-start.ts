@@ -10,9 +10,11 @@ import { COORDINATOR_CALL_MS } from "../../controller/coordinators/limits.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { NODE_ID_BYTES_MAX } from "../../controller/cluster/limits.ts";
 import { serverNamed, uriNames } from "../../core/kit/spiffe.ts";
+import { answerOf } from "../../core/lease/wire-answers.ts";
+import { callOf } from "../../core/lease/wire-calls.ts";
+import type { TcHttp } from "../../drivers/coordinators/index.ts";
 import { pause } from "../../loops/time.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { CoordinatorCalls } from "../../ports/coordinators.ts";
 import { pem, trustDomainOf } from "./api.ts";
 import { ANNOUNCED_AGAIN_MS, ANNOUNCED_MS } from "./limits.ts";
 
@@ -72,9 +74,7 @@ function unusable(file: string, why: string): TenureError {
 }
 
 export interface Announcing {
-  readonly calls: Pick<CoordinatorCalls, "call">;
-  /** Why the last call to this endpoint had no answer that counts; null: nobody knows. */
-  readonly whyNot: (endpoint: string) => string | null;
+  readonly http: Pick<TcHttp, "tried">;
   readonly clock: Clock;
   /** The node is stopped: nothing is waited for any more. */
   readonly signal?: AbortSignal | undefined;
@@ -85,20 +85,32 @@ export interface Announcing {
  * for ever, in silence. With this node's own URL among them there is nothing to check. Only at the start.
  */
 export async function announceOnce({ endpoint, join }: TcConfig, around: Announcing): Promise<void> {
-  const { calls, whyNot, clock, signal } = around;
   if (join.includes(endpoint)) return;
+  const { clock, signal } = around;
   const untilMs = clock.monotonicMs() + ANNOUNCED_MS;
   for (;;) {
-    const answers = await Promise.all(
-      join.map((seed) => calls.call(seed, { kind: "announce", endpoint }, COORDINATOR_CALL_MS)),
-    );
-    if (signal?.aborted === true || answers.some((answer) => answer !== null)) return;
-    if (clock.monotonicMs() >= untilMs) break;
+    const failures = await Promise.all(join.map((seed) => failureOfAnnouncing(seed, endpoint, around.http)));
+    if (signal?.aborted === true || failures.includes(null)) return;
+    if (clock.monotonicMs() >= untilMs) throw nobodyAnswers(endpoint, failures);
     if (!(await pause(clock, ANNOUNCED_AGAIN_MS, signal))) return;
   }
-  const each = join.map((seed) => `${seed}: ${(whyNot(seed) ?? "no answer").replace(/\.$/, "")}`);
-  throw new TenureError(
+}
+
+/** Null: the seed has taken the announcement. */
+async function failureOfAnnouncing(seed: string, endpoint: string, http: Announcing["http"]): Promise<string | null> {
+  const request = { kind: "announce", endpoint } as const;
+  const answer = await http.tried({ endpoint: seed, ...callOf(request), withinMs: COORDINATOR_CALL_MS });
+  if (TenureError.is(answer)) return answer.message;
+  if (answerOf(request, answer) !== null) return null;
+  const { error, message } = answer.body;
+  const said =
+    typeof message === "string" ? message : `${typeof error === "string" ? error : "nothing of a coordinator"}.`;
+  return `${seed} answers ${answer.status}: ${said}`;
+}
+
+function nobodyAnswers(endpoint: string, failures: readonly (string | null)[]): TenureError {
+  return new TenureError(
     "BACKEND_UNAVAILABLE",
-    `no node of tc.join has answered as a transaction coordinator within ${ANNOUNCED_MS / 1_000} s: ${each.join("; ")}. Start one of them first, or correct tc.join (--join, TENURE_TC_JOIN); the first node of all names its own URL there too (${endpoint}).`,
+    `No node of tc.join has taken the announcement of this one within ${ANNOUNCED_MS / 1_000} s. ${failures.join(" ")} Start one of them first, or correct tc.join (--join, TENURE_TC_JOIN); the first node of all names its own URL there too, ${endpoint}.`,
   );
 }
