@@ -4,12 +4,12 @@ import { expect, it } from "vitest";
 import { callOf } from "../../core/lease/wire-calls.ts";
 import type { CoordinatorRequest } from "../../ports/coordinators.ts";
 import { coordinatorCalls } from "./calls.ts";
-import type { TcExchange, TcExchanged } from "./transport.ts";
+import type { TcAnswer, TcExchange } from "./tc-http.ts";
 
 const ENTRY = { backendHash: "a".repeat(64), endpoint: "https://b:1" };
 const REGISTER: CoordinatorRequest = { kind: "registry", change: "register", entry: ENTRY, isForwarded: true };
 
-function callsWith(exchanged: () => Promise<TcExchanged | null>) {
+function callsWith(exchanged: () => Promise<TcAnswer | null>) {
   const sent: TcExchange[] = [];
   const calls = coordinatorCalls({
     exchange: (exchange) => {
@@ -36,10 +36,9 @@ it("is sent once, to the endpoint, with its time; and answered with who answered
   });
 });
 
-it.each<[string, () => Promise<TcExchanged | null>]>([
+it.each<[string, () => Promise<TcAnswer | null>]>([
   ["nobody answers", async () => null],
-  ["the transport fails", () => Promise.reject(new Error("boom"))],
-  ["the answer is no JSON of ours", async () => ({ from: "n2", status: 200, body: "<html>" })],
+  ["the answer has nothing of it", async () => ({ from: "n2", status: 200, body: {} })],
   ["the answer is of another route", async () => ({ from: "n2", status: 200, body: { endpoints: [] } })],
   ["the node refuses its caller", async () => ({ from: "n2", status: 403, body: { error: "tc_server_required" } })],
   ["the coordinator left", async () => ({ from: "n2", status: 503, body: { error: "tc_unavailable" } })],
