@@ -43,6 +43,23 @@ describe("a configuration in effect", () => {
     is("tc.disable_auth", false, "default");
   });
 
+  it("has what is set for the mesh, and its defaults", () => {
+    const peers = [{ id: "b" }];
+    const files = { key_file: "k", cert_file: "c", cert_key_file: "/run/c.key" };
+    const mesh = { mode: "distributed", parent_url: "http://a:1/", ...files, peers };
+    const found = settings({ ...FILE, mesh });
+    const shown = ["mode", "parent_urls", "key_file", "cert_file", "cert_key_file", "accept", "peers"];
+    expect(shown.map((name) => of(found, `mesh.${name}`)?.value)).toEqual([
+      "distributed",
+      ["http://a:1"],
+      "/etc/tenure/k",
+      "/etc/tenure/c",
+      "/run/c.key",
+      "vouched",
+      [{ id: "b", ca_file: null, trust_domain: null }],
+    ]);
+  });
+
   it("says so of a list of the environment", () => {
     const raw = { ...FILE, tc: { join: ["http://127.0.0.1:7401"], disable_auth: true } };
     const found = settings(raw, { TENURE_TC_JOIN: "http://127.0.0.1:7401/, http://127.0.0.1:7401" });

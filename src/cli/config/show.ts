@@ -84,6 +84,7 @@ export function effective(config: ServerConfig): Readonly<Record<string, unknown
     bootstrap: { expect: bootstrapExpect },
     // The labels' names are the user's.
     agent: { ...toSnake({ ...rest.agent, labels: {} }), labels: rest.agent.labels },
+    mesh: meshInEffect(rest.mesh),
     tc: { join: rest.tc?.join ?? null, disable_auth: rest.tc?.disableAuth ?? SERVER_DEFAULTS["tc.disable_auth"] },
     election: toSnake(electionConfig(election)),
     snapshots: {
@@ -92,6 +93,12 @@ export function effective(config: ServerConfig): Readonly<Record<string, unknown
       keep_entries: snapshots.keepEntries ?? SNAPSHOT_KEEP_ENTRIES,
     },
   };
+}
+
+/** A parent of `parent_url` is shown among `parent_urls`. */
+function meshInEffect({ certificate, ...mesh }: ServerConfig["mesh"]): object {
+  const files = { cert_file: certificate?.certFile ?? null, cert_key_file: certificate?.keyFile ?? null };
+  return { ...toSnake(mesh), ...files };
 }
 
 const HIDDEN = "…";
