@@ -114,7 +114,9 @@ it("a call that is under way at a reload is answered on its connection, which th
   expect((await waiting)?.from).toBe("n2");
   await expect.poll(() => server.open.size).toBe(1);
   expect((await calls.post(server.url, {}))?.from).toBe("n2");
-  const shown = server.shown.map((one) => (one === new X509Certificate(first.cert).fingerprint256 ? "first" : "second"));
+  const shown = server.shown.map((one) =>
+    one === new X509Certificate(first.cert).fingerprint256 ? "first" : "second",
+  );
   expect(shown).toEqual(["first", "first", "first", "second", "second"]);
   expect(server.accepted).toBe(3);
 });

@@ -84,6 +84,11 @@ export const ERRORS = {
   PERMISSION_DENIED: { http: 403, exit: 77, retryable: false, number: null },
   SCHEMA_MISSING: { http: 500, exit: 78, retryable: false, number: null },
   SCOPE_CLASH: { http: 409, exit: 78, retryable: false, number: null },
+  // Of transaction coordinators, spelt as their specification has it.
+  tc_client_required: { http: 403, exit: 77, retryable: false, number: null },
+  tc_server_required: { http: 403, exit: 77, retryable: false, number: null },
+  tc_forbidden: { http: 403, exit: 77, retryable: false, number: null },
+  tc_cluster_identity_missing: { http: 403, exit: 77, retryable: false, number: null },
 } as const satisfies Record<string, ErrorKind>;
 
 export type ErrorCode = keyof typeof ERRORS;

@@ -12,7 +12,8 @@ export const COORDINATOR: Peer = {
 };
 
 export const WORDS: HttpWords = {
-  givenUp: (url) => new TenureError("BACKEND_UNAVAILABLE", `the request to ${url} was given up: this node is stopping.`),
+  givenUp: (url) =>
+    new TenureError("BACKEND_UNAVAILABLE", `the request to ${url} was given up: this node is stopping.`),
   tooSlow: (url, timeoutMs) =>
     new TenureError(
       "BACKEND_UNAVAILABLE",

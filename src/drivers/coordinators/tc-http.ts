@@ -124,7 +124,8 @@ export class TcHttp {
 
   async #read(response: IncomingMessage, at: string): Promise<TcAnswer> {
     // At once: a connection that has ended shows none.
-    const server = this.#options.tls === null ? null : this.#serverOf((response.socket as TLSSocket).getPeerCertificate());
+    const server =
+      this.#options.tls === null ? null : this.#serverOf((response.socket as TLSSocket).getPeerCertificate());
     const status = response.statusCode ?? 0;
     if (status >= 300 && status < 400) throw redirected(at, status);
     const text = await readText(response, TC_ANSWER_BYTES_MAX, () => tooLong(at));
@@ -151,7 +152,8 @@ export class TcHttp {
     const hash = (fingerprint256 ?? "").replaceAll(":", "").toLowerCase();
     if (isRevoked(hash)) return untrusted(`the certificate of node ${named.nodeId} was revoked`);
     // Of a connection that was made when it was still valid. NaN is no time: not valid.
-    if (!(clock.wallMs() <= Date.parse(end ?? ""))) return untrusted(`the certificate of node ${named.nodeId} has expired`);
+    if (!(clock.wallMs() <= Date.parse(end ?? "")))
+      return untrusted(`the certificate of node ${named.nodeId} has expired`);
     return named.nodeId;
   }
 
@@ -172,7 +174,10 @@ export class TcHttp {
     if (this.#complaints.size >= TC_COMPLAINTS_MAX) this.#complaints.delete(this.#complaints.keys().next().value!);
     this.#complaints.set(endpoint, error.message);
     const { logger } = this.#options;
-    logger.warn({ event: "coordinator-refused", endpoint, code: error.code }, `coordinator at ${endpoint}: ${error.message}`);
+    logger.warn(
+      { event: "coordinator-refused", endpoint, code: error.code },
+      `coordinator at ${endpoint}: ${error.message}`,
+    );
   }
 }
 

@@ -99,7 +99,8 @@ export class HttpClient {
     } catch (error) {
       request?.destroy();
       const failure = stopped ?? this.#words.failed(error, address, this.#answered.has(address));
-      if (stopped === undefined && !hasBegun && request?.reusedSocket === true) Object.assign(failure, { wasKept: true });
+      if (stopped === undefined && !hasBegun && request?.reusedSocket === true)
+        Object.assign(failure, { wasKept: true });
       throw way.isOpen ? failure : unsent(failure);
     } finally {
       stopTimer(timer);
@@ -148,11 +149,7 @@ function judgedBy(check: NonNullable<HttpClientOptions["checkServer"]>) {
   return { checkServerIdentity, rejectUnauthorized: true, maxCachedSessions: 0, minVersion: "TLSv1.3" } as const;
 }
 
-function judgeKept(
-  request: ClientRequest,
-  socket: Socket,
-  check: NonNullable<HttpClientOptions["checkServer"]>,
-): void {
+function judgeKept(request: ClientRequest, socket: Socket, check: NonNullable<HttpClientOptions["checkServer"]>): void {
   // One that ended at this moment fails the request by itself.
   if (!request.reusedSocket || socket.destroyed) return;
   const why = check((socket as TLSSocket).getPeerCertificate());
