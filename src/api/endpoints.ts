@@ -69,12 +69,13 @@ function requireLeader({ cluster, nodeId }: Service): void {
 
 export function registerExtras(app: FastifyInstance, routes: readonly ExtraRoute[], traffic: Traffic): void {
   for (const route of routes) {
-    const { method, path, role } = route;
+    const { method, path, role, identities } = route;
     const isWrite = method !== "GET";
     const config = {
       registered: {
         name: `${method} ${path}`,
         role,
+        forIdentities: forIdentities(method, identities),
         operation: null,
         limited: null,
         isWrite,
@@ -105,11 +106,16 @@ function registered(id: RouteId, route: Route): Registered {
   const { method, path, role, isAdmin, limited, kind } = route;
   const { isFenced = false, isOwnView = false, isForSites = false } = route;
   const isWrite = kind === "write" || (kind === "local" && method === "POST");
+  const name = `${method} ${path}`;
   const isProbe = id === "livez" || id === "readyz";
+  assert(role !== "public" || route.identities === undefined, "a route for kinds of certificates is not public");
+  const who = { role, forIdentities: forIdentities(method, route.identities) };
   const operation = isAdmin ? id : null;
-  const hasDetail = route.identities !== undefined;
-  const is = { isWrite, isFenced, isOwnView, isForSites, isProbe, hasDetail };
-  return { name: `${method} ${path}`, role, operation, limited, ...is };
+  return { name, ...who, operation, limited, isWrite, isFenced, isOwnView, isForSites, isProbe };
+}
+
+function forIdentities(method: Route["method"], kinds: Route["identities"]): Registered["forIdentities"] {
+  return kinds === undefined ? null : { kinds, isRead: method === "GET" };
 }
 
 /** Throws BAD_REQUEST with every field that is wrong. */

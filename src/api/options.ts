@@ -1,6 +1,6 @@
 // What the API is made with: the ports it serves, who is let in, and its bounds.
 
-import type { ApiKey, CertificatePeer, Role } from "../contract/index.ts";
+import type { ApiKey, CertificatePeer, Role, Route } from "../contract/index.ts";
 import { ENTRY_BYTES_MAX } from "../core/kit/limits.ts";
 import {
   CONNECTION_IDLE_MS,
@@ -51,6 +51,8 @@ export interface ApiOptions {
   readonly trustDomain: string;
   /** It will listen on a loopback address: only then is anybody let in unknown. */
   readonly isLoopback: boolean;
+  /** Reads of routes for certificates (Route.identities) are open to everybody on loopback. */
+  readonly tcAuthDisabled?: boolean | undefined;
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
   readonly diagnostics: () => Diagnostics;
   readonly logger: Logger;
@@ -125,6 +127,7 @@ export interface ExtraRoute {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
   readonly path: string;
   readonly role: Role;
+  readonly identities?: Route["identities"];
   handle(call: {
     readonly params: Readonly<Record<string, string>>;
     readonly query: Readonly<Record<string, unknown>>;

@@ -15,6 +15,7 @@ import {
   showAddress,
 } from "../contract/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
+import type { IdentityKind } from "../core/kit/spiffe.ts";
 import { STOP_GRACE_MS } from "../core/kit/timeouts.ts";
 import { adminHandlers } from "./handlers/admin.ts";
 import { drainHandlers } from "./handlers/drain.ts";
@@ -70,6 +71,8 @@ export interface KnownRoute {
   readonly method: string;
   readonly path: string;
   readonly role: Registered["role"] | null;
+  /** Route.identities: the role is not looked at. */
+  readonly identities: readonly IdentityKind[] | null;
 }
 
 export async function createApi(options: ApiOptions): Promise<Api> {
@@ -113,6 +116,7 @@ class ApiServer implements Api {
       rounds: new KeyRounds(options, this.#limits),
       nodeId: options.nodeId,
       isLoopback,
+      isTcOpen: options.tcAuthDisabled === true,
       sha256,
       trustDomain,
       peers: () => this.#peers,
@@ -149,8 +153,9 @@ class ApiServer implements Api {
     // Before Fastify sees it, so that it holds for what no hook sees: a path that can't be decoded.
     app.server.prependListener("request", (request, answer) => this.#connections.asked(request.socket, answer));
     app.addHook("onRoute", ({ method, path, config }) => {
-      const role = config?.registered?.role ?? null;
-      for (const one of [method].flat()) this.#routes.push({ method: one, path, role });
+      const { role = null, forIdentities } = config?.registered ?? {};
+      const identities = forIdentities?.kinds ?? null;
+      for (const one of [method].flat()) this.#routes.push({ method: one, path, role, identities });
     });
     await this.#traffic.install(app);
     const { jobs, ...options } = this.#options;
