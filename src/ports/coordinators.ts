@@ -69,6 +69,11 @@ export interface LedgerFile {
   write(ledger: Ledger): Promise<void>;
 }
 
+export interface MembershipFile {
+  /** Not durable: after a crash the file may be an older one, or none. One write at a time; a rejection is of no consequence. */
+  write(leases: readonly MembershipLeaseView[]): Promise<void>;
+}
+
 /** One membership lease each, by identity. Wall time; for discovery only. */
 export interface MembershipLeaseView {
   readonly identity: string;
