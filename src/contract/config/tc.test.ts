@@ -127,7 +127,7 @@ describe("what is refused", () => {
     [
       "nowhere to be reached, beyond loopback",
       { ...EXPOSED, api: { listen: beyond.listen, tls: TLS }, tc: { join: [B] } },
-      /api\.advertise is missing: tc\.join is set.*api\.listen is 10\.0\.0\.1:7401, beyond loopback/,
+      /is not valid: api\.advertise is missing: tc\.join is set.*api\.listen is 10\.0\.0\.1:7401, beyond loopback/,
     ],
     [
       "nowhere to be reached, on every interface",
@@ -137,11 +137,16 @@ describe("what is refused", () => {
     [
       "another port at each start",
       { ...MINIMAL, api: { listen: "127.0.0.1:0" }, tc: { join: ["http://127.0.0.1:7401"] } },
-      /api\.advertise is missing: tc\.join is set.*127\.0\.0\.1:0, which differs at each start/,
+      /is not valid: api\.advertise is missing: tc\.join is set.*127\.0\.0\.1:0, which differs at each start/,
     ],
     [
       "an address that nobody can dial",
       { ...MINIMAL, api: { advertise: "http://0.0.0.0:7401" }, tc: { join: ["http://0.0.0.0:7401"] } },
+      /api\.advertise must be an address that other coordinators can dial/,
+    ],
+    [
+      "a port that nobody can dial",
+      { ...MINIMAL, api: { advertise: "http://127.0.0.1:0" }, tc: { join: ["http://127.0.0.1:0"] } },
       /api\.advertise must be an address that other coordinators can dial/,
     ],
     [

@@ -90,7 +90,7 @@ export async function announceOnce({ endpoint, join }: TcConfig, around: Announc
   const untilMs = clock.monotonicMs() + ANNOUNCED_MS;
   for (;;) {
     const failures = await Promise.all(join.map((seed) => failureOfAnnouncing(seed, endpoint, around.http)));
-    if (signal?.aborted === true || failures.includes(null)) return;
+    if (failures.includes(null)) return;
     if (clock.monotonicMs() >= untilMs) throw nobodyAnswers(endpoint, failures);
     if (!(await pause(clock, ANNOUNCED_AGAIN_MS, signal))) return;
   }
