@@ -363,7 +363,7 @@ describe("membership", () => {
     await waiting.ask(announce("n2"));
     const silent = await waiting.ask(post("/v1/tc/cluster/leave", undefined, "server/n1"));
     refused(silent, "tcLeave", "tc_cluster_unavailable");
-    expect(silent.json["message"]).toContain("https://n2:1 does not answer");
+    expect(silent.json["message"]).toContain("https://n2:1 did not answer");
     await using sole = await startLeader();
     const alone = await sole.ask(post("/v1/tc/cluster/leave", undefined, "server/n1"));
     refused(alone, "tcLeave", "tc_cluster_unavailable");
