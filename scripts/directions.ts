@@ -98,6 +98,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "cli/agent": CLI_ROOT,
   "cli/support": CLI_ROOT,
   "cli/mesh": CLI_ROOT,
+  "cli/tc": CLI_ROOT,
   "cli/dev": CLI_ROOT,
   "cli/sim": [...CLI_ROOT, "sim"],
 };
