@@ -30,7 +30,7 @@ export interface Route {
   /** Counted for each caller, and refused past a rate. */
   readonly limited: "admin" | "acquire" | null;
   /** Headers that mean something here, beside those of every route. */
-  readonly headers?: readonly ("Idempotency-Key" | "Last-Event-ID" | "X-Tenure-Event-Point")[];
+  readonly headers?: readonly HeaderName[];
   /** Its body may be as large as an entry of the log. */
   readonly isLarge?: boolean;
   /** Its body has a bound of its own. */
@@ -49,7 +49,20 @@ export interface Route {
    * never suffice (designs/coordinators.md §3). `role` is then not looked at.
    */
   readonly identities?: readonly IdentityKind[];
+  /** Fields of the body whose mistakes have codes of their own. */
+  readonly fieldErrors?: FieldErrors;
 }
+
+export type HeaderName =
+  | "Idempotency-Key"
+  | "Last-Event-ID"
+  | "X-Tenure-Event-Point"
+  | "X-Tenure-TC-Forwarded"
+  | "X-Tenure-TC-Leave-Fanout"
+  | "X-Tenure-TC-Replicate";
+
+/** By the field's name: the code where it is missing, and where it is wrong, or something in it. */
+export type FieldErrors = Readonly<Record<string, readonly [missing: ErrorCode, wrong: ErrorCode]>>;
 
 /**
  * METHOD_NOT_ALLOWED and NOT_FOUND stand for paths that are no route. INTERNAL is a mistake of ours on a read; a write that

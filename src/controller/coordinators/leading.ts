@@ -8,9 +8,13 @@ import { LEASE_RENEW_MS } from "../../core/lease/limits.ts";
 
 export class Leading {
   readonly leader: QuorumLeader;
+  /** By the monotonic clock. */
+  readonly electedMs: number;
   readonly #context: CoordinatorContext;
   /** Listed members that are no voters, by identity, as they answered last. */
   readonly #met = new Map<string, RosterVoter>();
+  /** Where each voter has answered last. */
+  readonly #reached = new Map<PeerKey, string>();
   #hasBegun = false;
   /** Of the leader's news, what the last round sent. */
   #sentNews = -1;
@@ -19,6 +23,7 @@ export class Leading {
   constructor(context: CoordinatorContext, leader: QuorumLeader) {
     this.#context = context;
     this.leader = leader;
+    this.electedMs = context.now().monotonicMs;
   }
 
   /** The gate. */
@@ -38,6 +43,7 @@ export class Leading {
       if (leader.over !== null || this.#context.isStopped) break;
       if (this.isOpen) this.#open();
       leader.changeVoters(now, [...this.#met.values()], new Set(this.#listed.keys()));
+      leader.moveVoters(now, (peer) => this.#endpointOf(peer));
       if (now.monotonicMs >= this.#nextRoundMs) {
         this.#nextRoundMs = now.monotonicMs + LEASE_RENEW_MS;
         this.#meet();
@@ -45,6 +51,8 @@ export class Leading {
       } else if (leader.news !== this.#sentNews) this.#round();
       await bell.wait(this.#nextRoundMs);
     }
+    // Also of a node that stops: the gate is closed before its work ends, and before anybody hears of a release.
+    leader.release();
     options.news({ kind: "over", term: leader.term, because: leader.over ?? "released" });
     if (this.#hasBegun) await options.work.ends(leader.term);
     this.#releaseAll();
@@ -54,6 +62,14 @@ export class Leading {
   get #listed(): ReadonlyMap<string, string> {
     const { members, options } = this.#context;
     return new Map(members.active(options.clock.wallMs()).map(({ identity, endpoint }) => [identity, endpoint]));
+  }
+
+  /** Where a voter is: it has announced itself there, and has answered there. */
+  #endpointOf(peer: PeerKey): string | undefined {
+    const { options } = this.#context;
+    if (peer === options.self) return options.endpoint;
+    const reached = this.#reached.get(peer);
+    return reached === this.#listed.get(nodeIdOf(peer)) ? reached : undefined;
   }
 
   /** All that are listed answer with who they are; null: not all of them did. */
@@ -82,8 +98,10 @@ export class Leading {
 
   async #send(sent: Outgoing): Promise<void> {
     const sentAt = this.#context.now();
+    const endpoint = this.#context.addressOf(sent.to);
     const answer = await this.#context.vote(sent.to, sent.request);
     if (answer === null) return;
+    if (answer.voter === sent.to.peer) this.#reached.set(answer.voter, endpoint);
     this.leader.took(sent, sentAt, answer);
     this.#context.changed();
   }
@@ -113,7 +131,7 @@ export class Leading {
       this.#met.set(identity, { peer: status.self, endpoint });
       return;
     }
-    this.#context.options.news({ kind: "mismatch", peer: status.self, clusterId: status.clusterId });
+    this.#context.met(status.self, status.clusterId);
   }
 
   #releaseAll(): void {

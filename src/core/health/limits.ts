@@ -37,3 +37,9 @@ export const CLAIMED_TERMS_MAX = 1_024;
 /** Four a second from each of 31 peers would be eight seconds; most name the same indexes. */
 export const CHAIN_CLAIMS_MAX = 1_024;
 export const DIVERGED_PAIRS_MAX = 1_024;
+/** Nobody has led the transaction coordinators for so long: several elections. */
+export const TC_NO_LEADER_AFTER_MS = 15_000;
+/** A voter has not answered the leader for so long: longer than a restart. */
+export const TC_VOTER_MISSING_AFTER_MS = 30_000;
+/** Of one alert. */
+export const TC_NAMED_MAX = 5;

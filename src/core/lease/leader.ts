@@ -25,7 +25,16 @@ import { dueVoters } from "./changes.ts";
 import { LEASE_TRUST_MS, LEASE_TTL_MS, ROUND_ANSWERED_MS } from "./limits.ts";
 import type { Outgoing, Position, RegistryEntries, Roster, RosterVoter, VoterAnswer } from "./model.ts";
 import { earlier, hasMajority, isFrom, isProof, provedBy, type Proofs } from "./quorum.ts";
-import { comparePositions, generationOf, isVoter, positionOf, restamped, withRegistry, withVoters } from "./roster.ts";
+import {
+  comparePositions,
+  generationOf,
+  isVoter,
+  positionOf,
+  restamped,
+  withEndpoint,
+  withRegistry,
+  withVoters,
+} from "./roster.ts";
 
 export type OverBecause = "expired" | "higher-term" | "released";
 
@@ -60,6 +69,7 @@ export class QuorumLeader {
   readonly #stored = new Map<PeerKey, Position>();
   readonly #leaving = new Set<PeerKey>();
   readonly #replaced = new Set<PeerKey>();
+  readonly #forgetful = new Set<PeerKey>();
   #roster: Roster;
   /** The last one that a majority of its voters has stored; null while this leader opens. */
   #committed: Roster | null = null;
@@ -116,6 +126,21 @@ export class QuorumLeader {
     return this.#replaced.has(peer);
   }
 
+  /** It wants to be removed. */
+  isLeaving(peer: PeerKey): boolean {
+    return this.#leaving.has(peer);
+  }
+
+  /** When the request left that it answered last with all of the lease; null: it has answered none. */
+  answeredAt(peer: PeerKey): Instant | null {
+    return this.#proofs.get(peer) ?? null;
+  }
+
+  /** Voters that have forgotten what they granted to this leader: their disks are older copies. */
+  get forgetful(): ReadonlySet<PeerKey> {
+    return this.#forgetful;
+  }
+
   /** Nobody has proved anything for the whole lease: another leader must be expected. */
   passTime(now: Instant): void {
     if (this.#leftMs(now, LEASE_TTL_MS) === 0) this.#over ??= "expired";
@@ -147,6 +172,8 @@ export class QuorumLeader {
     // Also where a voter has given this very term to another candidate, who lost: it can't follow before the next one.
     const isBeyond = answer.term > this.term || (answer.term === this.term && isStale(answer));
     if (isBeyond) return void (this.#over = "higher-term");
+    // Only a voter that has granted this term is sent a renewal, and no ledger's term ever falls: an older copy of its disk answers.
+    if (sent.request.kind === "renew" && answer.term < this.term) this.#forget(peer);
     if (answer.isLeaving) this.#leaving.add(peer);
     else this.#leaving.delete(peer);
     if (answer.outcome.kind === "refused") {
@@ -183,6 +210,15 @@ export class QuorumLeader {
     return true;
   }
 
+  /** Where a voter is by now, as far as it has answered there; undefined: not known. True: there is a new roster to send. */
+  moveVoters(now: Instant, endpointOf: (peer: PeerKey) => string | undefined): boolean {
+    if (!this.#mayChange(now)) return false;
+    const moved = this.#roster.voters.find(({ peer, endpoint }) => (endpointOf(peer) ?? endpoint) !== endpoint);
+    if (moved === undefined) return false;
+    this.#advance(withEndpoint(this.#roster, moved.peer, endpointOf(moved.peer)!));
+    return true;
+  }
+
   /** Null: not now, another change is on its way, or the gate is closed. */
   changeRegistry(now: Instant, registry: RegistryEntries, listed: readonly PeerKey[]): RegistryChange | null {
     if (!this.#mayChange(now)) return null;
@@ -207,6 +243,14 @@ export class QuorumLeader {
     assert(isVoter(roster, this.self), "a leader is a voter");
     this.#roster = roster;
     this.#news++;
+  }
+
+  /** What it has promised and stored counts no more: others may get it from that voter. */
+  #forget(peer: PeerKey): void {
+    this.#forgetful.add(peer);
+    this.#granted.delete(peer);
+    this.#proofs.delete(peer);
+    this.#stored.delete(peer);
   }
 
   #settle(): void {
