@@ -46,7 +46,7 @@ export interface Route {
   readonly isForSites?: boolean;
   /**
    * A route of the transaction coordinators: only client certificates of these kinds, of this cluster's own trust domain, may call it; API keys
-   * never suffice (designs/coordinators.md §3). `role` is then not looked at.
+   * never suffice. `role` is then not looked at.
    */
   readonly identities?: readonly IdentityKind[];
   /** Fields of the body whose mistakes have codes of their own. */

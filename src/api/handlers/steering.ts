@@ -84,8 +84,7 @@ export function steeringHandlers(service: Service, parts: JobsParts): Pick<Handl
     revokeCertificate: async (call) => {
       const { sha256, id, not_after_ms: notAfterMs, leader_epoch: leaderEpoch } = call.body;
       const request = unkeyed(call.caller.name, leaderEpoch);
-      refuseMember(service, id);
-      const revoke = () => certificates.revoke(request, { sha256, id, notAfterMs });
+      const revoke = () => certificates.revoke(request, { sha256, id: noMember(service, id), notAfterMs });
       return { body: toSnake(await fenced(service, leaderEpoch, revoke)) };
     },
     revokedCertificates: async ({ query }) => {
@@ -96,9 +95,9 @@ export function steeringHandlers(service: Service, parts: JobsParts): Pick<Handl
 }
 
 /** Who is a member is said in one place (decision 42). A server of another island, or one that was removed, is a caller like any other. */
-function refuseMember({ cluster }: Service, id: string): void {
+function noMember({ cluster }: Service, id: string): string {
   const { kind, name } = parseSpiffeId(id) ?? {};
-  if (kind !== "server" || !cluster.view().members.some(({ nodeId }) => nodeId === name)) return;
+  if (kind !== "server" || !cluster.view().members.some(({ nodeId }) => nodeId === name)) return id;
   const why = `Node ${name} is a member of this cluster: it is taken out with tenure member remove, and its certificate is not revoked. Nothing was done.`;
   throw new Refusal("BAD_REQUEST", why, { field: "id" });
 }
