@@ -219,8 +219,8 @@ export class Voter {
     const before = this.#promised !== null && this.#promised.holder === holder ? this.#promised.untilMs : asked;
     const untilMs = Math.max(asked, before);
     this.#promised = { holder, term, untilMs };
-    // Not what is left of the sum, which rounding may make less than the leader has to hear.
-    return { kind: "accepted", lastsMs: Math.max(askedMs, untilMs - nowMs) };
+    // The sum less its part may be a hair less than what was asked for, and then proves nothing to the leader.
+    return { kind: "accepted", lastsMs: untilMs === asked ? askedMs : Math.max(askedMs, untilMs - nowMs) };
   }
 }
 

@@ -226,7 +226,7 @@ export const TC_MUTANTS: readonly Mutant[] = [
     find: "Math.max(0, leftMs() - LEFT_FAN_OUT_MS)",
     replace: "10 * LEAVE_MS + LEFT_FAN_OUT_MS",
   }),
-  mutant("campaigns-unwanted", "decision 67 willingness", {
+  ofRosters("campaigns-unwanted", "decision 67 willingness", {
     file: "controller/coordinators/coordinator.ts",
     find: "    if (!this.#isWanted) return false;\n",
   }),
