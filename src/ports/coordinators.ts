@@ -31,7 +31,10 @@ export interface MemberEndpoints {
 }
 
 export type RegistryAnswer =
+  /** Over the network only the entries of the backend that was asked about come back. */
   | { readonly kind: "done"; readonly registry: RegistryEntries }
+  /** It has as many entries as it takes: nothing has changed. */
+  | { readonly kind: "full" }
   /** A listed member has not stored it: nothing has changed. */
   | { readonly kind: "not-replicated" }
   | { readonly kind: "not-leader"; readonly leaderEndpoint: string | null }

@@ -12,6 +12,7 @@ import {
   withoutBackend,
 } from "../../core/lease/index.ts";
 import type { CoordinatorRequest, RegistryAnswer } from "../../ports/coordinators.ts";
+import { REGISTRY_ENTRIES_MAX } from "../../core/lease/limits.ts";
 import type { CoordinatorContext } from "./context.ts";
 import type { Leading } from "./leading.ts";
 import { REGISTRY_FORWARDED_MS, REGISTRY_STORED_MS, REGISTRY_TURN_MS, REGISTRY_UNDONE_MS } from "./limits.ts";
@@ -51,14 +52,16 @@ export class RegistryWrites {
     const { leader } = leading;
     const listed = await leading.preflight();
     if (listed === null) return { kind: "not-replicated" };
-    const begin = (): RegistryChange | "same" | null => {
+    const begin = (): RegistryChange | "same" | "full" | null => {
       const next = changed(leader.roster.registry, change, entry);
+      if (next.length > REGISTRY_ENTRIES_MAX) return "full";
       if (next === leader.roster.registry) return leader.committed === leader.roster ? "same" : null;
       return leader.changeRegistry(this.#context.now(), next, listed);
     };
-    let begun: RegistryChange | "same" | null = null;
+    let begun: ReturnType<typeof begin> = null;
     await this.#context.until(() => (begun ??= begin()) !== null || leader.over !== null, REGISTRY_TURN_MS);
-    const started = begun as RegistryChange | "same" | null;
+    const started = begun as ReturnType<typeof begin>;
+    if (started === "full") return { kind: "full" };
     if (started !== null && started !== "same")
       this.#context.options.news({ kind: "registry", term: leader.term, change: started });
     if (started === null) return { kind: "not-leader", leaderEndpoint: null };

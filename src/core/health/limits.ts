@@ -3,6 +3,8 @@
 export const LEADER_UNAVAILABLE_AFTER_MS = 30_000;
 /** A site that was started compares its line with its peers within a second or two, where they answer. */
 export const SIGNING_HELD_AFTER_MS = 30_000;
+/** Somebody must have the time to make another certificate; deploy/prometheus says so at the same time. */
+export const CERTIFICATE_ENDS_WITHIN_MS = 14 * 24 * 3_600_000;
 export const ELECTION_SUCCESS_RATE_MIN = 0.9;
 export const FAILOVERS_PER_HOUR_MAX = 5;
 /** A parent that is out of reach for longer, in a mesh of sites: several attempts to dial it. */

@@ -7,6 +7,15 @@ export { MembershipList, type MembershipLease, normalisedEndpoint } from "./memb
 export type * from "./model.ts";
 export { decodeLeases, decodeLedger, encodeLeases, encodeLedger, type KeptLedger } from "./records.ts";
 export { withBackend, withoutBackend } from "./registry.ts";
-export { comparePositions, EMPTY_LEDGER, generationOf, isVoter, majorityOf, positionOf, recovered } from "./roster.ts";
+export {
+  comparePositions,
+  EMPTY_LEDGER,
+  founded,
+  generationOf,
+  isVoter,
+  majorityOf,
+  positionOf,
+  recovered,
+} from "./roster.ts";
 export { Sightings } from "./sightings.ts";
 export { Voter } from "./voter.ts";

@@ -1,5 +1,7 @@
 // The bounds of the coordinators' leader lease. No setting changes them: voters and leaders that count with different times are not exclusive.
 
+export { REGISTRY_ENTRIES_MAX } from "../kit/limits.ts";
+
 /** A grant excludes others for so long after a voter received the request that it answered. */
 export const LEASE_TTL_MS = 3_000;
 /**
@@ -19,8 +21,6 @@ export const MEMBERSHIP_TTL_MS = 3 * LEASE_TTL_MS;
 export const GENERATION_TERMS = 2 ** 20;
 /** Membership leases that a node keeps, the last announced: a server can announce one identity only, but certificates are many. */
 export const MEMBERSHIPS_KEPT = 256;
-/** Backends of a registry. */
-export const REGISTRY_ENTRIES_MAX = 256;
 /** Identities, and other clusters, of which a node remembers what it saw; the last ones. */
 export const SIGHTINGS_KEPT = 256;
 /** Former disks, and former endpoints, that are remembered of one identity. */
