@@ -2,5 +2,13 @@
 
 export type { CoordinatorNews } from "./context.ts";
 export type { Coordinator } from "./coordinator.ts";
-export { type CoordinatorFiles, LEASES_NAME, LEDGER_NAME, openCoordinatorFiles } from "./files.ts";
+export {
+  type CoordinatorFiles,
+  LEASES_NAME,
+  LEDGER_NAME,
+  openCoordinatorFiles,
+  readLedger,
+  setLedgerAside,
+  writeLedger,
+} from "./files.ts";
 export { CoordinatorService } from "./service.ts";
