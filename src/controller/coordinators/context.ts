@@ -48,6 +48,8 @@ export interface CoordinatorOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly work: CoordinatorWork;
+  /** False: this node votes, and does not campaign. Whoever changes it calls `wake`. Absent: always. */
+  readonly isWanted?: (() => boolean) | undefined;
   newClusterId(): string;
   news(news: CoordinatorNews): void;
   /** The process must end: what is durable is not known. */
@@ -62,6 +64,7 @@ export class CoordinatorContext {
   readonly bell: Bell;
   #isStopped = false;
   readonly #waiting = new Set<() => void>();
+  readonly #listeners = new Set<() => void>();
 
   constructor(options: CoordinatorOptions) {
     this.options = options;
@@ -75,6 +78,10 @@ export class CoordinatorContext {
 
   get selfId(): string {
     return nodeIdOf(this.options.self);
+  }
+
+  get isWanted(): boolean {
+    return this.options.isWanted?.() ?? true;
   }
 
   stop(): void {
@@ -91,6 +98,13 @@ export class CoordinatorContext {
   changed(): void {
     this.bell.ring();
     for (const look of this.#waiting) look();
+    for (const listener of this.#listeners) listener();
+  }
+
+  /** Returns the way to stop it. */
+  onChange(listener: () => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
   }
 
   /** False: it did not become true within the time. */

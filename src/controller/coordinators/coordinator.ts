@@ -6,7 +6,7 @@
 // Invariants: a node leads at most one term at a time, and its work has ended before the next campaign; nothing that follows from a
 // decision of the voter leaves before the ledger is durable (ledger-desk.ts).
 
-import { foundingOf, isVoter, type SeedWord } from "../../core/lease/index.ts";
+import { foundingOf, isVoter, type KnownLeader, type SeedWord } from "../../core/lease/index.ts";
 import type { AnswerTo, CoordinatorRequest } from "../../ports/coordinators.ts";
 import { campaign } from "./campaign.ts";
 import { CoordinatorContext, type CoordinatorOptions } from "./context.ts";
@@ -21,6 +21,11 @@ import {
 } from "./limits.ts";
 import { type LeaveOutcome, Membership } from "./membership.ts";
 import { RegistryWrites } from "./registry-writes.ts";
+
+interface ObservedLeader extends KnownLeader {
+  /** Of the monotonic clock. */
+  readonly untilMs: number;
+}
 
 export class Coordinator {
   readonly #context: CoordinatorContext;
@@ -41,6 +46,7 @@ export class Coordinator {
     this.#registry = new RegistryWrites(this.#context, () => this.#leading);
     this.#context.desk.onChange((isReleased) => {
       if (isReleased) this.#released();
+      this.#leading?.yieldIfDue();
       this.#context.changed();
     });
   }
@@ -65,6 +71,26 @@ export class Coordinator {
   /** This node's own leadership, from its election to the end of its work. */
   get leadership(): Leading["leader"] | null {
     return this.#leading?.leader ?? null;
+  }
+
+  /**
+   * Who leads, as this node's own voter knows, and until when at most. A candidate that has its grant is none: the first roster of a
+   * leader has the leader's term.
+   */
+  get observed(): ObservedLeader | null {
+    const { leader, promisedUntilMs, ledger } = this.#context.desk;
+    if (leader === null || promisedUntilMs === null || ledger.roster?.term !== leader.term) return null;
+    return { ...leader, untilMs: promisedUntilMs };
+  }
+
+  /** After anything changed that another one may want to know. Returns the way to stop it. */
+  onChange(listener: () => void): () => void {
+    return this.#context.onChange(listener);
+  }
+
+  /** `isWanted` has changed. */
+  wake(): void {
+    this.#context.changed();
   }
 
   get ledger(): CoordinatorContext["desk"]["ledger"] {
@@ -107,6 +133,14 @@ export class Coordinator {
     this.#notBeforeMs = this.#nowMs + RELEASED_AWAY_MS;
     this.#context.changed();
     await this.#ended;
+  }
+
+  /** As `resign`. True: a majority of the voters has confirmed, so that another can lead at once. */
+  async release(): Promise<boolean> {
+    const leading = this.#leading;
+    if (leading === null) return true;
+    await this.resign();
+    return leading.released;
   }
 
   leave(): Promise<LeaveOutcome> {
@@ -154,6 +188,7 @@ export class Coordinator {
     const { desk, members, options, selfId } = this.#context;
     const { roster } = desk.ledger;
     if (roster === null || !isVoter(roster, options.self) || desk.isOutdated || desk.isLeaving) return false;
+    if (!this.#context.isWanted) return false;
     if (desk.leader !== null && desk.leader.peer !== options.self) return false;
     const isListed = members.active(options.clock.wallMs()).some(({ identity }) => identity === selfId);
     return isListed && this.#nowMs >= Math.max(this.#notBeforeMs, this.#turnMs);

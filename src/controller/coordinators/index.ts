@@ -1,4 +1,4 @@
 // The door of the transaction coordinators.
 
-export type { CoordinatorNews } from "./context.ts";
+export type { CoordinatorNews, CoordinatorWork } from "./context.ts";
 export { Coordinator } from "./coordinator.ts";

@@ -2,7 +2,7 @@
 // A release that left earlier would let another one lead while this one still acts.
 
 import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
-import type { Outgoing, QuorumLeader, RosterVoter } from "../../core/lease/index.ts";
+import { majorityOf, type Outgoing, type QuorumLeader, type RosterVoter } from "../../core/lease/index.ts";
 import type { CoordinatorContext } from "./context.ts";
 import { LEASE_RENEW_MS } from "../../core/lease/limits.ts";
 
@@ -11,6 +11,7 @@ export class Leading {
   readonly #context: CoordinatorContext;
   /** Listed members that are no voters, by identity, as they answered last. */
   readonly #met = new Map<string, RosterVoter>();
+  readonly #released = Promise.withResolvers<boolean>();
   #hasBegun = false;
   /** Of the leader's news, what the last round sent. */
   #sentNews = -1;
@@ -23,8 +24,18 @@ export class Leading {
 
   /** The gate. */
   get isOpen(): boolean {
-    this.leader.yieldTo(this.#context.desk.generation);
+    this.yieldIfDue();
     return this.leader.isOpen(this.#context.now());
+  }
+
+  /** After the end: whether a majority of the voters has confirmed the release, so that another can lead at once. */
+  get released(): Promise<boolean> {
+    return this.#released.promise;
+  }
+
+  /** The gate closes now where a higher generation exists. */
+  yieldIfDue(): void {
+    this.leader.yieldTo(this.#context.desk.generation);
   }
 
   /** Until it is over, and everything that it did has ended. */
@@ -34,7 +45,7 @@ export class Leading {
     for (;;) {
       const now = this.#context.now();
       leader.passTime(now);
-      leader.yieldTo(this.#context.desk.generation);
+      this.yieldIfDue();
       if (leader.over !== null || this.#context.isStopped) break;
       if (this.isOpen) this.#open();
       leader.changeVoters(now, [...this.#met.values()], new Set(this.#listed.keys()));
@@ -47,7 +58,7 @@ export class Leading {
     }
     options.news({ kind: "over", term: leader.term, because: leader.over ?? "released" });
     if (this.#hasBegun) await options.work.ends(leader.term);
-    this.#releaseAll();
+    void this.#releaseAll().then(this.#released.resolve);
   }
 
   /** Whoever is listed, by identity, with where it can be reached. */
@@ -116,18 +127,19 @@ export class Leading {
     this.#context.options.news({ kind: "mismatch", peer: status.self, clusterId: status.clusterId });
   }
 
-  #releaseAll(): void {
+  async #releaseAll(): Promise<boolean> {
     const { leader } = this;
     const { clusterId } = this.#context.desk.ledger;
-    if (clusterId === null) return;
-    const voters = new Map(
-      [...(leader.committed?.voters ?? []), ...leader.roster.voters, ...this.#met.values()].map((one) => [
-        one.peer,
-        one,
-      ]),
-    );
+    if (clusterId === null) return false;
+    const { voters } = leader.committed ?? leader.roster;
+    const all = [...voters, ...leader.roster.voters, ...this.#met.values()];
     const { self: holder, term } = leader;
-    for (const voter of voters.values())
-      void this.#context.vote(voter, { kind: "release", clusterId, holder, voter: voter.peer, term });
+    const answers = await Promise.all(
+      [...new Map(all.map((one) => [one.peer, one])).values()].map((voter) =>
+        this.#context.vote(voter, { kind: "release", clusterId, holder, voter: voter.peer, term }),
+      ),
+    );
+    const confirmed = answers.flatMap((answer) => (answer?.outcome.kind === "accepted" ? [answer.voter] : []));
+    return voters.filter(({ peer }) => confirmed.includes(peer)).length >= majorityOf(voters.length);
   }
 }

@@ -70,19 +70,23 @@ export class LedgerDesk {
     return this.#voter.statusAt(this.#options.clock.monotonicMs());
   }
 
-  /** At most one listener: after a decision changed the ledger, or released a lease. */
+  /** At most one listener: after a decision changed the ledger, or released a lease; and at once when a higher generation is heard of. */
   onChange(listener: (isReleased: boolean) => void): void {
     this.#onChange = listener;
   }
 
   noteTerm(term: number): void {
+    const { generation } = this;
     this.#voter.noteTerm(term);
+    if (this.generation > generation) this.#onChange(false);
   }
 
   /** `caller`: the node id of its certificate. Never answers once a write has failed. */
   decide(caller: string, request: VoterRequest): Promise<VoterAnswer> {
     return this.#inTurn(async () => {
+      const { generation } = this;
       const decision = this.#voter.decide(this.#options.clock.monotonicMs(), caller, request);
+      if (this.generation > generation) this.#onChange(false);
       if (decision.ledger !== null) await this.#write(decision.ledger);
       if (decision.ledger !== null || decision.isReleased) this.#onChange(decision.isReleased);
       return decision.answer;
