@@ -29,6 +29,13 @@ describe("the pre-vote", () => {
     expect(preVote(A, ledger, [status("a@1"), status("b@1", led("a@1"))])).toEqual({ kind: "campaign", term: 1 });
   });
 
+  test("a voter with a newer roster would refuse, so it counts as one that knows a leader: who can't win disturbs nobody", () => {
+    const roster = { term: 0, version: 2 };
+    const ahead = [status("a@1"), status("b@1", { roster }), status("c@1", { roster })];
+    expect(preVote(A, ledgerOf(ABC), ahead)).toMatchObject({ because: "leader-known" });
+    expect(preVote(A, ledgerOf({ ...ABC, version: 2 }), ahead)).toEqual({ kind: "campaign", term: 1 });
+  });
+
   test("self is in the roster's voters", () => {
     expect(preVote(peer("d@1"), ledgerOf(ABC), [status("d@1")])).toEqual({ kind: "wait", because: "no-voter" });
   });
@@ -67,6 +74,16 @@ describe("a candidacy", () => {
     const lost = candidacy();
     lost.took(lost.ownRequest(), at(0), refused(lost.ownRequest(), "term-stale", 5));
     expect(lost.verdict).toBe("lost");
+  });
+
+  test("is lost as soon as so many have refused that no majority is left: it must not hold its own vote any longer", () => {
+    const one = candidacy();
+    one.took(one.ownRequest(), at(0), accepted(one.ownRequest()));
+    const [toB, toC] = one.otherRequests();
+    one.took(toB!, at(0), refused(toB!, "term-stale", 1));
+    expect(one.verdict).toBe("open");
+    one.took(toC!, at(0), refused(toC!, "term-stale", 1));
+    expect(one.verdict).toBe("lost");
   });
 
   test("a wiped voter's answer is not its predecessor's (hole 1)", () => {
