@@ -14,7 +14,7 @@ export async function campaign(context: CoordinatorContext): Promise<QuorumLeade
   if (vote.kind === "wait") return null;
   const candidacy = new Candidacy({ self: options.self, clusterId, roster, term: vote.term });
   await askAll(context, candidacy);
-  if (candidacy.verdict === "won" && context.isWanted) return candidacy.leader();
+  if (candidacy.verdict === "won") return candidacy.leader();
   abandon(context, roster, clusterId, vote.term);
   return null;
 }

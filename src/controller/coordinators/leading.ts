@@ -46,6 +46,7 @@ export class Leading {
       const now = this.#context.now();
       leader.passTime(now);
       this.yieldIfDue();
+      if (!this.#context.isWanted) leader.release();
       if (leader.over !== null || this.#context.isStopped) break;
       if (this.isOpen) this.#open();
       leader.changeVoters(now, [...this.#met.values()], new Set(this.#listed.keys()));
