@@ -96,6 +96,8 @@ export class Leading {
     const sentAt = this.#context.now();
     const answer = await this.#context.vote(sent.to, sent.request);
     if (answer === null) return;
+    // What time has ended is over before an answer, which may have waited for long, can say anything else.
+    this.leader.passTime(this.#context.now());
     this.leader.took(sent, sentAt, answer);
     this.#context.changed();
   }

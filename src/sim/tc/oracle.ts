@@ -126,9 +126,12 @@ export class TcOracle {
     this.#seenCommitted.set(node, committed);
     const generation = `${clusterOf(node)}/${generationOf(term)}`;
     const highest = this.#committed.get(generation);
-    if (highest !== undefined && comparePositions(committed, highest) < 0)
+    // A leader whose trust is over may learn late what a majority had stored before its successor's roster.
+    const isTrusted = node.coordinator.leads !== null;
+    if (isTrusted && highest !== undefined && comparePositions(committed, highest) < 0)
       this.#report(node, `it has committed ${placeOf(committed)} after ${placeOf(highest)}`);
-    this.#committed.set(generation, positionOf(committed));
+    if (highest === undefined || comparePositions(committed, highest) > 0)
+      this.#committed.set(generation, positionOf(committed));
   }
 
   #follows(node: TcNode, before: Roster, roster: Roster): void {
