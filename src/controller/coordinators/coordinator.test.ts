@@ -1,9 +1,12 @@
 // What the loop must stand: answers that come late, disks that hang, nodes with two disks, requests without end.
 
 import { describe, expect, test } from "vitest";
+import type { VoterRequest } from "../../core/lease/index.ts";
 import { LEASE_TRUST_MS, LEASE_TTL_MS } from "../../core/lease/limits.ts";
+import { acquire, release, rosterOf } from "../../core/lease/test-lease.ts";
 import { settled } from "../../loops/test-clock.ts";
 import type { Coordinator } from "./coordinator.ts";
+import { DESK_REQUESTS_MAX } from "./limits.ts";
 import { Bench } from "./test-bench.ts";
 
 async function led(bench: Bench): Promise<Coordinator> {
@@ -41,5 +44,44 @@ describe("answers that are processed late (trap 29)", () => {
     bench.deliver();
     await settled();
     expect(coordinator.leads).toBeNull();
+  });
+});
+
+describe("a disk that hangs (trap 30)", () => {
+  test("ends the leadership of its node, although a majority of the others answers", async () => {
+    const bench = new Bench();
+    const coordinator = await led(bench);
+    bench.isHung = true;
+    coordinator.leadership!.changeRegistry(bench.clock.now, [{ backendHash: "h", endpoint: "e" }], []);
+    coordinator.wake();
+    await bench.clock.advance(LEASE_TRUST_MS + 50);
+    expect(coordinator.leads).toBeNull();
+    await bench.clock.advance(LEASE_TTL_MS - LEASE_TRUST_MS);
+    expect(bench.news).toContainEqual({ kind: "over", term: 1, because: "expired" });
+    // The others were released, and this node does not come back.
+    expect(bench.kinds("release").map(({ to }) => to)).toEqual(["b", "c"]);
+    await bench.clock.advance(60_000);
+    expect(coordinator.leads).toBeNull();
+    expect([...bench.others.values()].map((voter) => voter.leaderAt(bench.clock.nowMs))).toEqual([null, null]);
+  });
+
+  test("takes no more requests than it can keep: a node whose disk hangs for a day has no day's requests in memory", async () => {
+    const bench = new Bench();
+    const coordinator = bench.start({ isWanted: () => false });
+    bench.isHung = true;
+    const answered: string[] = [];
+    const ask = (request: VoterRequest): void =>
+      void coordinator.answer("b", request).then(({ outcome }) => answered.push(outcome.kind));
+    ask(acquire("b@1", "a@1", 1, rosterOf(0, 1, "a@1", "b@1", "c@1")));
+    for (let at = 0; at < 3 * DESK_REQUESTS_MAX; at++) ask(release("b@1", "a@1", 7));
+    await settled();
+    expect(answered).toEqual([]);
+    bench.recover();
+    for (let at = 0; at < DESK_REQUESTS_MAX; at++) await settled();
+    // Whatever came above the bound is as if it had been lost on its way.
+    expect(answered.length).toBe(DESK_REQUESTS_MAX);
+    ask(release("b@1", "a@1", 7));
+    await settled();
+    expect(answered.length).toBe(DESK_REQUESTS_MAX + 1);
   });
 });

@@ -31,6 +31,7 @@ export class Bench implements CoordinatorCalls, LedgerFile {
   /** Writes of the ledger do not end any more. */
   isHung = false;
   readonly #kept: (() => void)[] = [];
+  readonly #hung: (() => void)[] = [];
   readonly #roster;
 
   constructor(...peers: readonly string[]) {
@@ -76,6 +77,12 @@ export class Bench implements CoordinatorCalls, LedgerFile {
     for (const answer of this.#kept.splice(0)) answer();
   }
 
+  /** Its disk works again, and ends what it was given. */
+  recover(): void {
+    this.isHung = false;
+    for (const end of this.#hung.splice(0)) end();
+  }
+
   /** All of them are listed. */
   announce(coordinator: Coordinator): void {
     for (const name of this.others.keys()) void coordinator.answer(name, { kind: "announce", endpoint: name });
@@ -86,7 +93,7 @@ export class Bench implements CoordinatorCalls, LedgerFile {
   }
 
   write(): Promise<void> {
-    return this.isHung ? new Promise(() => {}) : Promise.resolve();
+    return this.isHung ? new Promise((resolve) => void this.#hung.push(resolve)) : Promise.resolve();
   }
 
   call<R extends CoordinatorRequest>(to: string, request: R, withinMs: number): Promise<Answered<R> | null> {

@@ -91,6 +91,14 @@ describe("quorum", () => {
     expect(leader.isReplaced(peer("b@1"))).toBe(true);
   });
 
+  test("the leader's own voter is one of its quorum, whoever else answers: its disk may hang (trap 30)", () => {
+    const leader = opened(ABC, 1);
+    round(leader, 1_000, ["b@1", "c@1"]);
+    expect(leader.provedAt).toEqual(at(0));
+    round(leader, 1_100, ["a@1"]);
+    expect(leader.provedAt).toEqual(at(1_000));
+  });
+
   test("an answer of another cluster does not count", () => {
     const leader = opened(ABC, 1);
     for (const sent of leader.round([])) leader.took(sent, at(1_000), accepted(sent, { clusterId: "cluster-2" }));
