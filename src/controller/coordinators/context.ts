@@ -14,6 +14,7 @@ import {
 } from "../../core/lease/index.ts";
 import type { Instant } from "../../core/trust/window.ts";
 import { Bell } from "../../loops/bell.ts";
+import { within } from "../../loops/time.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { AnswerTo, CoordinatorCalls, CoordinatorRequest, LedgerFile } from "../../ports/coordinators.ts";
 import { COORDINATOR_CALL_MS } from "./limits.ts";
@@ -135,9 +136,10 @@ export class CoordinatorContext {
     return answered?.answer ?? null;
   }
 
-  /** Its own voter is asked at its desk. Null: no answer, or somebody else's than its certificate says. */
+  /** Its own voter is asked at its desk, whose disk may hang. Null: no answer, or somebody else's than its certificate says. */
   async vote(to: RosterVoter, request: VoterRequest, withinMs = COORDINATOR_CALL_MS): Promise<VoterAnswer | null> {
-    if (to.peer === this.options.self) return this.desk.decide(this.selfId, request);
+    const { self, clock } = this.options;
+    if (to.peer === self) return within(clock, withinMs, this.desk.decide(this.selfId, request), null);
     const answered = await this.options.calls.call(this.addressOf(to), request, withinMs);
     if (answered === null || nodeIdOf(answered.answer.voter) !== answered.from) return null;
     const { roster } = answered.answer;

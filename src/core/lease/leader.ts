@@ -99,9 +99,10 @@ export class QuorumLeader {
     return this.#news;
   }
 
-  /** From when trust counts; null: there is no quorum. */
+  /** From when trust counts; null: there is no quorum. Its own voter is always part of it, so that a leader whose disk hangs is none (trap 30). */
   get provedAt(): Instant | null {
-    const proved = provedBy(this.#roster.voters, this.#proofs);
+    const own = this.#proofs.get(this.self) ?? null;
+    const proved = earlier(own, provedBy(this.#roster.voters, this.#proofs));
     const isChanging = this.#committed !== null && this.#committed !== this.#roster;
     return isChanging ? earlier(proved, provedBy(this.#committed!.voters, this.#proofs)) : proved;
   }
