@@ -85,3 +85,26 @@ describe("a disk that hangs (trap 30)", () => {
     expect(answered.length).toBe(DESK_REQUESTS_MAX + 1);
   });
 });
+
+describe("an identity with two disks", () => {
+  const replaced = async (bench: Bench, coordinator: Coordinator, by: string): Promise<void> => {
+    bench.seat(by);
+    for (let second = 0; second < 10; second++) {
+      bench.announce(coordinator);
+      await bench.clock.advance(1_000);
+    }
+  };
+  const voters = ({ leadership }: Coordinator): string => leadership!.roster.voters.map(({ peer }) => peer).join(" ");
+
+  test("its last disk votes: a former one that comes back is admitted once, and not removed and admitted for ever", async () => {
+    const bench = new Bench();
+    const coordinator = await led(bench);
+    await replaced(bench, coordinator, "c@2");
+    expect(voters(coordinator)).toBe("a@1 b@1 c@2");
+    await replaced(bench, coordinator, "c@1");
+    expect(voters(coordinator)).toBe("a@1 b@1 c@1");
+    const { version } = coordinator.leadership!.roster;
+    await bench.clock.advance(5_000);
+    expect(coordinator.leadership!.roster.version).toBe(version);
+  });
+});

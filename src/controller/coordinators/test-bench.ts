@@ -15,6 +15,9 @@ export interface Sent {
   readonly request: CoordinatorRequest;
 }
 
+/** Not at once: a loop without end is to take time. */
+const ANSWER_MS = 1;
+
 type Which = (sent: Sent) => boolean;
 
 export class Bench implements CoordinatorCalls, LedgerFile {
@@ -109,7 +112,7 @@ export class Bench implements CoordinatorCalls, LedgerFile {
         resolve({ from: to, answer });
       };
       if (this.isKept(sent)) this.#kept.push(arrive);
-      else arrive();
+      else this.clock.setTimer(this.clock.nowMs + ANSWER_MS, arrive);
     });
   }
 
