@@ -112,7 +112,7 @@ export class QuorumLeader {
     return this.#over === null && this.isOpened && this.#leftMs(now, LEASE_TRUST_MS) > 0;
   }
 
-  /** Another incarnation answers for it: its disk is gone. */
+  /** Another incarnation answered for it last: its disk is gone. */
   isReplaced(peer: PeerKey): boolean {
     return this.#replaced.has(peer);
   }
@@ -145,6 +145,8 @@ export class QuorumLeader {
     const { peer } = sent.to;
     if (answer.voter !== peer && nodeIdOf(answer.voter) === nodeIdOf(peer)) this.#replaced.add(peer);
     if (!isFrom(sent, answer)) return;
+    // The last answer says which disk there is: an earlier one can come back.
+    this.#replaced.delete(peer);
     // Also where a voter has given this very term to another candidate, who lost: it can't follow before the next one.
     const isBeyond = answer.term > this.term || (answer.term === this.term && isStale(answer));
     if (isBeyond) return void (this.#over = "higher-term");
