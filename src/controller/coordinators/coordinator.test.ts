@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { VoterRequest } from "../../core/lease/index.ts";
-import { LEASE_TRUST_MS, LEASE_TTL_MS } from "../../core/lease/limits.ts";
+import { LEASE_TRUST_MS, LEASE_TTL_MS, REGISTRY_ENTRIES_MAX } from "../../core/lease/limits.ts";
 import { acquire, release, rosterOf } from "../../core/lease/test-lease.ts";
 import { settled } from "../../loops/test-clock.ts";
 import type { Coordinator } from "./coordinator.ts";
@@ -106,5 +106,35 @@ describe("an identity with two disks", () => {
     const { version } = coordinator.leadership!.roster;
     await bench.clock.advance(5_000);
     expect(coordinator.leadership!.roster.version).toBe(version);
+  });
+});
+
+describe("the registry", () => {
+  const entries = Array.from({ length: REGISTRY_ENTRIES_MAX }, (_, at) => ({
+    backendHash: `hash-${at}`,
+    endpoint: `https://island-${at}`,
+  }));
+  const more = { backendHash: "hash-more", endpoint: "https://island-more" };
+
+  test("that is full takes no more, and what comes after that is written as ever: one server's entries end nobody's process", async () => {
+    const bench = new Bench();
+    const coordinator = await led(bench);
+    coordinator.leadership!.changeRegistry(bench.clock.now, entries, []);
+    coordinator.wake();
+    await bench.clock.advance(100);
+    const ask = async (change: "register" | "unregister", entry: typeof more): Promise<string> => {
+      let kind = "none";
+      const asked = coordinator.answer("b", { kind: "registry", change, entry, isForwarded: true });
+      asked.then(
+        (answer) => (kind = answer.kind),
+        (error: unknown) => (kind = String(error)),
+      );
+      await bench.clock.advance(5_000);
+      return kind;
+    };
+    expect(await ask("register", more)).toBe("not-replicated");
+    expect(await ask("unregister", entries[0]!)).toBe("done");
+    expect(await ask("register", more)).toBe("done");
+    expect(bench.fatals).toEqual([]);
   });
 });
