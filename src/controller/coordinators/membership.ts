@@ -45,7 +45,7 @@ export class Membership {
   /** `resign`: gives up a leadership of this node; resolves when its work has ended. One leave at a time. */
   leave(resign: () => Promise<void>): Promise<LeaveOutcome> {
     const leaving = this.#leaving.then(() => this.#leave(resign));
-    this.#leaving = leaving;
+    this.#leaving = leaving.catch(() => undefined);
     return leaving;
   }
 

@@ -11,6 +11,7 @@ import {
   withBackend,
   withoutBackend,
 } from "../../core/lease/index.ts";
+import { REGISTRY_ENTRIES_MAX } from "../../core/lease/limits.ts";
 import type { CoordinatorRequest, RegistryAnswer } from "../../ports/coordinators.ts";
 import type { CoordinatorContext } from "./context.ts";
 import type { Leading } from "./leading.ts";
@@ -32,7 +33,7 @@ export class RegistryWrites {
     const leading = this.#leading();
     if (leading?.isOpen === true) {
       const turn = this.#last.then(() => this.#change(leading, request));
-      this.#last = turn;
+      this.#last = turn.catch(() => undefined);
       return turn;
     }
     const leaderEndpoint = this.#context.desk.leader?.endpoint ?? null;
@@ -51,14 +52,17 @@ export class RegistryWrites {
     const { leader } = leading;
     const listed = await leading.preflight();
     if (listed === null) return { kind: "not-replicated" };
-    const begin = (): RegistryChange | "same" | null => {
+    const begin = (): RegistryChange | "same" | "full" | null => {
       const next = changed(leader.roster.registry, change, entry);
+      // Anybody's request: what is too much is refused, and no invariant of this node's.
+      if (next.length > REGISTRY_ENTRIES_MAX) return "full";
       if (next === leader.roster.registry) return leader.committed === leader.roster ? "same" : null;
       return leader.changeRegistry(this.#context.now(), next, listed);
     };
-    let begun: RegistryChange | "same" | null = null;
+    let begun: RegistryChange | "same" | "full" | null = null;
     await this.#context.until(() => (begun ??= begin()) !== null || leader.over !== null, REGISTRY_TURN_MS);
-    const started = begun as RegistryChange | "same" | null;
+    const started = begun as RegistryChange | "same" | "full" | null;
+    if (started === "full") return { kind: "not-replicated" };
     if (started !== null && started !== "same")
       this.#context.options.news({ kind: "registry", term: leader.term, change: started });
     if (started === null) return { kind: "not-leader", leaderEndpoint: null };
