@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { CLOCK_DRIFT_MAX } from "../kit/limits.ts";
-import { LEASE_TRUST_MS, LEASE_TTL_MS, ROUND_ANSWERED_MS } from "./limits.ts";
+import { LEASE_TRUST_MS, LEASE_TTL_MS, ROUND_ANSWERED_MS, TERM_JUMP_MAX } from "./limits.ts";
 import { isVoter, positionOf } from "./roster.ts";
 import {
   accepted,
@@ -126,6 +126,13 @@ describe("terms", () => {
     const [, sent] = leader.round([]);
     leader.took(sent!, at(1), refused(sent!, "not-holder", 2));
     expect(leader.over).toBe("higher-term");
+  });
+
+  test("but not at a term that is not believed: one voter's word must not keep everybody from leading (trap 31)", () => {
+    const leader = opened(ABC, 1);
+    const [, sent] = leader.round([]);
+    leader.took(sent!, at(1), refused(sent!, "term-stale", 2 + TERM_JUMP_MAX));
+    expect(leader.over).toBeNull();
   });
 
   test("also where a voter has given this very term to a candidate that lost: it could never follow in this term", () => {
