@@ -12,7 +12,7 @@ import { QuorumLeader } from "./leader.ts";
 import { LEASE_TTL_MS } from "./limits.ts";
 import type { CoordinatorStatus, Ledger, Outgoing, Roster, RosterVoter, VoterAnswer } from "./model.ts";
 import { hasMajority, isFrom, isProof } from "./quorum.ts";
-import { comparePositions, generationOf, isVoter } from "./roster.ts";
+import { comparePositions, generationOf, isCredible, isVoter } from "./roster.ts";
 
 export type PreVote =
   | { readonly kind: "campaign"; readonly term: number }
@@ -25,8 +25,9 @@ export type PreVote =
 export function preVote(self: PeerKey, { roster, term }: Ledger, statuses: readonly CoordinatorStatus[]): PreVote {
   if (roster === null || !isVoter(roster, self)) return { kind: "wait", because: "no-voter" };
   const generation = generationOf(roster.term);
-  const knownMax = Math.max(term, ...statuses.map((status) => status.term));
-  if (generationOf(knownMax) > generation) return { kind: "wait", because: "outdated" };
+  const terms = statuses.map((status) => status.term);
+  const knownMax = Math.max(term, ...terms.filter((known) => isCredible(known, term)));
+  if (generationOf(Math.max(term, ...terms)) > generation) return { kind: "wait", because: "outdated" };
   const isFree = ({ leader, roster: theirs }: CoordinatorStatus): boolean =>
     (leader === null || leader.peer === self) && (theirs === null || comparePositions(theirs, roster) <= 0);
   const knowsNobody = (peer: PeerKey): boolean => statuses.some((status) => status.self === peer && isFree(status));
@@ -78,7 +79,7 @@ export class Candidacy {
     this.#termMax = Math.max(this.#termMax, answer.term);
     if (!isFrom(sent, answer)) return;
     const { term } = this.#options;
-    if (answer.term > term) this.#isLost = true;
+    if (answer.term > term && isCredible(answer.term, term)) this.#isLost = true;
     if (answer.outcome.kind === "refused") return void this.#refused.add(answer.voter);
     this.#granted.add(answer.voter);
     if (isProof(answer)) this.#proofs.set(answer.voter, sentAt);

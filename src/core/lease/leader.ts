@@ -25,7 +25,16 @@ import { dueVoters } from "./changes.ts";
 import { LEASE_TRUST_MS, LEASE_TTL_MS, ROUND_ANSWERED_MS } from "./limits.ts";
 import type { Outgoing, Position, RegistryEntries, Roster, RosterVoter, VoterAnswer } from "./model.ts";
 import { earlier, hasMajority, isFrom, isProof, provedBy, type Proofs } from "./quorum.ts";
-import { comparePositions, generationOf, isVoter, positionOf, restamped, withRegistry, withVoters } from "./roster.ts";
+import {
+  comparePositions,
+  generationOf,
+  isCredible,
+  isVoter,
+  positionOf,
+  restamped,
+  withRegistry,
+  withVoters,
+} from "./roster.ts";
 
 export type OverBecause = "expired" | "higher-term" | "released";
 
@@ -148,7 +157,8 @@ export class QuorumLeader {
     // The last answer says which disk there is: an earlier one can come back.
     this.#replaced.delete(peer);
     // Also where a voter has given this very term to another candidate, who lost: it can't follow before the next one.
-    const isBeyond = answer.term > this.term || (answer.term === this.term && isStale(answer));
+    const isHigher = answer.term > this.term && isCredible(answer.term, this.term);
+    const isBeyond = isHigher || (answer.term === this.term && isStale(answer));
     if (isBeyond) return void (this.#over = "higher-term");
     if (answer.isLeaving) this.#leaving.add(peer);
     else this.#leaving.delete(peer);
