@@ -241,6 +241,21 @@ describe("voters", () => {
   });
 });
 
+describe("memory", () => {
+  test("a leader keeps nothing of peers that it does not ask any more: one member can show a new disk every second", () => {
+    const leader = opened(ABC, 1);
+    const requestTo = (name: string) => leader.round(votersOf(name)).find(({ to }) => to.peer === name)!.request.kind;
+    for (const ms of [1, 2]) round(leader, ms, ["d@1"], ["d@1"]);
+    expect(requestTo("d@1")).toBe("renew");
+    expect(requestTo("d@2")).toBe("acquire");
+    // Asked for again it is a stranger, also where its answer to the last round comes late.
+    const [late] = leader.round(votersOf("d@3")).filter(({ to }) => to.peer === "d@3");
+    expect(requestTo("d@1")).toBe("acquire");
+    leader.took(late!, at(3), accepted(late!));
+    expect(requestTo("d@3")).toBe("acquire");
+  });
+});
+
 describe("registry", () => {
   const ids = ALL.map(peer);
 
