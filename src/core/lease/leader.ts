@@ -69,6 +69,8 @@ export class QuorumLeader {
   readonly #stored = new Map<PeerKey, Position>();
   readonly #leaving = new Set<PeerKey>();
   readonly #replaced = new Set<PeerKey>();
+  /** In the last round. Of others nothing is kept, and late answers count for nothing. */
+  #asked: ReadonlySet<PeerKey> = new Set();
   #roster: Roster;
   /** The last one that a majority of its voters has stored; null while this leader opens. */
   #committed: Roster | null = null;
@@ -146,12 +148,14 @@ export class QuorumLeader {
     const to = new Map<PeerKey, RosterVoter>();
     const all = [...this.#roster.voters, ...(this.#committed === null ? [] : [...this.#committed.voters, ...others])];
     for (const voter of all) if (!to.has(voter.peer)) to.set(voter.peer, voter);
+    this.#keepOnly(new Set(to.keys()));
     return [...to.values()].map((voter) => this.#requestTo(voter));
   }
 
   took(sent: Outgoing, sentAt: Instant, answer: VoterAnswer): void {
     if (this.#over !== null) return;
     const { peer } = sent.to;
+    if (!this.#asked.has(peer)) return;
     if (answer.voter !== peer && nodeIdOf(answer.voter) === nodeIdOf(peer)) this.#replaced.add(peer);
     if (!isFrom(sent, answer)) return;
     // The last answer says which disk there is: an earlier one can come back.
@@ -238,6 +242,14 @@ export class QuorumLeader {
     this.#registry = null;
     this.#mark = position;
     this.#news++;
+  }
+
+  #keepOnly(asked: ReadonlySet<PeerKey>): void {
+    this.#asked = asked;
+    for (const known of [this.#proofs, this.#granted, this.#renewed, this.#leaving, this.#replaced])
+      for (const peer of known.keys()) if (!asked.has(peer)) known.delete(peer);
+    const listed = this.#registry?.listed ?? [];
+    for (const peer of this.#stored.keys()) if (!asked.has(peer) && !listed.includes(peer)) this.#stored.delete(peer);
   }
 
   #requestTo(to: RosterVoter): Outgoing {
