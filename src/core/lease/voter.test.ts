@@ -151,6 +151,15 @@ describe("time", () => {
     for (const ttlMs of [0, -1, Number.NaN]) expect(lasts(ttlMs)).toEqual({ kind: "refused", reason: "invalid-ttl" });
   });
 
+  test("an answer names the whole time at any moment of the clock: a thousandth of a nanosecond less would be no proof", () => {
+    // Milliseconds with fractions, as processes have them: (now + 3000) - now is often less than 3000.
+    for (const nowMs of [259_613.79571367803, 0.1, 1_234_567.89, 2 ** 31 - 0.3]) {
+      const voter = voterOf("b@1", ledgerOf(ABC));
+      for (const request of [acquire("a@1", "b@1", 1, ABC), renew("a@1", "b@1", 1, ABC)])
+        expect(voter.decide(nowMs, "a", request).answer.outcome).toEqual({ kind: "accepted", lastsMs: TTL });
+    }
+  });
+
   test("a renewal never moves an expiry backwards", () => {
     const voter = voterOf("b@1", ledgerOf(ABC));
     asked(voter, 0, acquire("a@1", "b@1", 1, ABC));
