@@ -1,7 +1,7 @@
 // The door of the transaction coordinators.
 
-export type { CoordinatorNews } from "./context.ts";
-export type { Coordinator } from "./coordinator.ts";
+export type { CoordinatorNews, CoordinatorWork } from "./context.ts";
+export { Coordinator } from "./coordinator.ts";
 export {
   type CoordinatorFiles,
   LEASES_NAME,

@@ -83,7 +83,7 @@ export class Membership {
   /** All or nothing: whoever is in its way is named. One leave at a time. */
   leave(): Promise<LeaveResult> {
     const leaving = this.#leaving.then(() => this.#leave());
-    this.#leaving = leaving;
+    this.#leaving = leaving.catch(() => undefined);
     return leaving;
   }
 

@@ -187,15 +187,14 @@ describe("leave", () => {
 
   test("is refused where nobody leads: nothing can be taken out of the registry", async () => {
     const all = await settled("a", "b");
-    const [leader] = all.leaders as [string];
-    for (const name of ["a", "b"]) all.service(name).coordinator.isWanted = false;
-    await all.service(leader).coordinator.resign();
+    for (const name of ["a", "b"]) all.want(name, false);
+    await all.until(() => all.leaders.length === 0);
     const refused = await all.service("a").leave();
     expect(refused).toMatchObject({
       kind: "refused",
       message: expect.stringContaining("registry could not be changed (not-leader)"),
     });
-    for (const name of ["a", "b"]) all.service(name).coordinator.isWanted = true;
+    for (const name of ["a", "b"]) all.want(name, true);
     await all.settle();
   });
 
@@ -354,20 +353,14 @@ describe("a node that is started again", () => {
 });
 
 describe("willingness", () => {
-  test("nobody campaigns whom nobody wants to lead; a leadership that is in force goes on", async () => {
+  test("nobody leads, or campaigns, whom nobody wants to lead; others do, and all vote", async () => {
     const all = await settled(...ABC);
-    const [leader] = all.leaders as [string];
-    for (const name of ABC) all.service(name).coordinator.isWanted = name === leader;
-    all.service(leader).coordinator.isWanted = false;
-    await all.clock.advance(10_000);
-    expect(all.leaders).toEqual([leader]);
-    await all.service(leader).coordinator.resign();
+    for (const name of ABC) all.want(name, false);
     await all.clock.advance(20_000);
     expect(all.leaders).toEqual([]);
-    const wanted = follower(all);
-    all.service(wanted).coordinator.isWanted = true;
+    all.want("b", true);
     expect(await all.until(() => all.leaders.length > 0, 5_000)).toBe(true);
-    expect(all.leaders).toEqual([wanted]);
+    expect(all.leaders).toEqual(["b"]);
   });
 
   test("a listener hears of each leadership, and of its end", async () => {

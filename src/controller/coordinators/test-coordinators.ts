@@ -39,6 +39,8 @@ export class TestCoordinators<D extends Disk> {
   readonly nodes = new Map<string, TestNode<D>>();
   /** Node ids that nobody reaches, and that reach nobody. */
   readonly cut = new Set<string>();
+  /** Nodes that nobody wants to lead. */
+  readonly #unwanted = new Set<string>();
   readonly errors: unknown[] = [];
   readonly #machines: TestMachines<D>;
   #starts = 0;
@@ -73,6 +75,7 @@ export class TestCoordinators<D extends Disk> {
         begins: (term) => void terms.push(term),
         ends: async (term) => void terms.splice(terms.indexOf(term), 1),
       },
+      isWanted: () => !this.#unwanted.has(name),
       newClusterId: () => `cluster-of-${name}`,
       fatal: (error) => void this.errors.push(error),
     });
@@ -98,6 +101,12 @@ export class TestCoordinators<D extends Disk> {
 
   service(name: string): CoordinatorService {
     return this.node(name).service;
+  }
+
+  want(name: string, isWanted: boolean): void {
+    if (isWanted) this.#unwanted.delete(name);
+    else this.#unwanted.add(name);
+    this.service(name).coordinator.wake();
   }
 
   /** Whoever acts now. */

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { CLOCK_DRIFT_MAX } from "../kit/limits.ts";
-import { LEASE_TRUST_MS, LEASE_TTL_MS, ROUND_ANSWERED_MS } from "./limits.ts";
+import { LEASE_TRUST_MS, LEASE_TTL_MS, ROUND_ANSWERED_MS, TERM_JUMP_MAX } from "./limits.ts";
 import { isVoter, positionOf } from "./roster.ts";
 import {
   accepted,
@@ -91,6 +91,14 @@ describe("quorum", () => {
     expect(leader.isReplaced(peer("b@1"))).toBe(true);
   });
 
+  test("the leader's own voter is one of its quorum, whoever else answers: its disk may hang (trap 30)", () => {
+    const leader = opened(ABC, 1);
+    round(leader, 1_000, ["b@1", "c@1"]);
+    expect(leader.provedAt).toEqual(at(0));
+    round(leader, 1_100, ["a@1"]);
+    expect(leader.provedAt).toEqual(at(1_000));
+  });
+
   test("an answer of another cluster does not count", () => {
     const leader = opened(ABC, 1);
     for (const sent of leader.round([])) leader.took(sent, at(1_000), accepted(sent, { clusterId: "cluster-2" }));
@@ -118,6 +126,13 @@ describe("terms", () => {
     const [, sent] = leader.round([]);
     leader.took(sent!, at(1), refused(sent!, "not-holder", 2));
     expect(leader.over).toBe("higher-term");
+  });
+
+  test("but not at a term that is not believed: one voter's word must not keep everybody from leading (trap 31)", () => {
+    const leader = opened(ABC, 1);
+    const [, sent] = leader.round([]);
+    leader.took(sent!, at(1), refused(sent!, "term-stale", 2 + TERM_JUMP_MAX));
+    expect(leader.over).toBeNull();
   });
 
   test("also where a voter has given this very term to a candidate that lost: it could never follow in this term", () => {
@@ -223,6 +238,21 @@ describe("voters", () => {
     expect(leader.changeVoters(at(1_201), [], IDS)).toBe(false);
     round(leader, 1_300, ["a@1", "b@1"]);
     expect(leader.changeVoters(at(1_301), [], IDS)).toBe(true);
+  });
+});
+
+describe("memory", () => {
+  test("a leader keeps nothing of peers that it does not ask any more: one member can show a new disk every second", () => {
+    const leader = opened(ABC, 1);
+    const requestTo = (name: string) => leader.round(votersOf(name)).find(({ to }) => to.peer === name)!.request.kind;
+    for (const ms of [1, 2]) round(leader, ms, ["d@1"], ["d@1"]);
+    expect(requestTo("d@1")).toBe("renew");
+    expect(requestTo("d@2")).toBe("acquire");
+    // Asked for again it is a stranger, also where its answer to the last round comes late.
+    const [late] = leader.round(votersOf("d@3")).filter(({ to }) => to.peer === "d@3");
+    expect(requestTo("d@1")).toBe("acquire");
+    leader.took(late!, at(3), accepted(late!));
+    expect(requestTo("d@3")).toBe("acquire");
   });
 });
 

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { GENERATION_TERMS, LEASE_BOOT_WAIT_MS, LEASE_TTL_MS } from "./limits.ts";
+import { GENERATION_TERMS, LEASE_BOOT_WAIT_MS, LEASE_TTL_MS, TERM_JUMP_MAX } from "./limits.ts";
 import type { VoterRequest } from "./model.ts";
 import { comparePositions, recovered } from "./roster.ts";
 import { acquire, asked, CLUSTER, ledgerOf, peer, release, renew, rosterOf, voterOf, votersOf } from "./test-lease.ts";
@@ -64,6 +64,24 @@ describe("terms", () => {
     for (const ms of [0, 1, 10 * TTL]) expect(asked(voter, ms, acquire("a@1", "b@1", 1, ABC))).toBe("accepted");
     expect(asked(voter, 10 * TTL, release("a@1", "b@1", 1))).toBe("accepted");
     expect(asked(voter, 10 * TTL, acquire("a@1", "b@1", 1, ABC))).toBe("term-stale");
+  });
+
+  test("one message must not use up a generation's terms: one far beyond the ledger's is refused (trap 31)", () => {
+    const voter = voterOf("b@1", ledgerOf(ABC, { term: 5 }));
+    expect(asked(voter, 0, acquire("a@1", "b@1", GENERATION_TERMS - 1, ABC))).toBe("impossible");
+    expect(asked(voter, 0, acquire("a@1", "b@1", 6 + TERM_JUMP_MAX, ABC))).toBe("impossible");
+    expect(asked(voter, 0, acquire("a@1", "b@1", 5 + TERM_JUMP_MAX, ABC))).toBe("accepted");
+    // Nor for a term that is none: it would be the ledger's for ever.
+    for (const term of [6.5 + TERM_JUMP_MAX, Number.NaN, Infinity])
+      expect(asked(voter, 0, acquire("a@1", "b@1", term, ABC))).toBe("impossible");
+  });
+
+  test("who knows nothing yet believes any term, and the first ones of a generation are counted from its begin", () => {
+    const late = rosterOf(3 * TERM_JUMP_MAX, 1, "a@1", "b@1", "c@1");
+    expect(asked(voterOf("d@1"), 0, acquire("a@1", "d@1", 3 * TERM_JUMP_MAX + 1, late))).toBe("accepted");
+    const roster = recovered(ledgerOf(ABC, { term: 7 }), votersOf("a@1")[0]!).roster;
+    const outdated = voterOf("b@1", ledgerOf(ABC, { term: 7 }));
+    expect(asked(outdated, 0, acquire("a@1", "b@1", GENERATION_TERMS + 3, roster))).toBe("accepted");
   });
 
   test("a release that is late and names an older term releases nothing", () => {
@@ -131,6 +149,15 @@ describe("time", () => {
     expect(lasts(3_600_000)).toEqual({ kind: "accepted", lastsMs: TTL });
     expect(lasts(50)).toEqual({ kind: "accepted", lastsMs: 50 });
     for (const ttlMs of [0, -1, Number.NaN]) expect(lasts(ttlMs)).toEqual({ kind: "refused", reason: "invalid-ttl" });
+  });
+
+  test("an answer names the whole time at any moment of the clock: a thousandth of a nanosecond less would be no proof", () => {
+    // Milliseconds with fractions, as processes have them: (now + 3000) - now is often less than 3000.
+    for (const nowMs of [259_613.79571367803, 0.1, 1_234_567.89, 2 ** 31 - 0.3]) {
+      const voter = voterOf("b@1", ledgerOf(ABC));
+      for (const request of [acquire("a@1", "b@1", 1, ABC), renew("a@1", "b@1", 1, ABC)])
+        expect(voter.decide(nowMs, "a", request).answer.outcome).toEqual({ kind: "accepted", lastsMs: TTL });
+    }
   });
 
   test("a renewal never moves an expiry backwards", () => {
