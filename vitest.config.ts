@@ -45,7 +45,7 @@ const LONG = [
   "test/demo-{ends,failover,sites}.test.ts",
   "test/cli/{job,steering,support}.test.ts",
   "test/compat/compat.test.ts",
-  "test/conformance/{node-controller-guards,node-controller-postgres,postgres-poll}.test.ts",
+  "test/conformance/{node-controller-guards,node-controller-postgres,postgres-poll,quorum-real-time}.test.ts",
   "test/health/elections-after-outage.test.ts",
   "test/maelstrom/linearizable.test.ts",
   "test/{binary,install}.test.ts",

@@ -56,3 +56,12 @@ export const REFUSAL_CHARS_MAX = 300;
 export const MEMORY_REQUEST_TIMEOUT_MS = 500;
 /** A loop that sets its timer again without moving time would otherwise hang the test. */
 export const MEMORY_EVENTS_PER_INSTANT_MAX = 100_000;
+
+// ---- coordinators, inside a server
+
+/** As long as a coordinator that has resigned stays away by itself (controller/coordinators). */
+export const QUORUM_HOLD_BACK_MS = 1_000;
+/** Above the time that the coordinator gives each voter for its answer to a release (trap 84). */
+export const QUORUM_RELEASE_MS = 1_500;
+export const QUORUM_RETRY_MS_MIN = 50;
+export const QUORUM_RETRY_MS_MAX = 600;

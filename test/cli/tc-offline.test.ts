@@ -11,7 +11,7 @@ import {
   openCoordinatorFiles,
   readLedger,
   writeLedger,
-} from "../../src/controller/coordinators/files.ts";
+} from "../../src/controller/coordinators/index.ts";
 import { ERRORS, TenureError } from "../../src/core/kit/errors.ts";
 import { nodeIdOf, peerKey } from "../../src/core/kit/ids.ts";
 import { generationOf, type Ledger } from "../../src/core/lease/index.ts";

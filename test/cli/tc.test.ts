@@ -51,7 +51,7 @@ beforeAll(async () => {
 afterAll(async () => {
   vi.unstubAllEnvs();
   for (const { api, coordinators } of [leading, waiting, off]) {
-    coordinators?.coordinator.stop();
+    await coordinators?.coordinator.stop();
     await api[Symbol.asyncDispose]();
   }
   rmSync(directory, { recursive: true });

@@ -93,18 +93,17 @@ export function tcMistakes(file: TcFile, config: TcConfig | null, around: TcSurr
 
 function endpointMistakes(api: TcSurroundings["api"]): Mistake[] {
   const { listen, advertise } = api;
-  const add = (message: string): Mistake[] => [{ field: "api.advertise", message }];
   if (advertise !== null) {
     const { hostname, port } = new URL(advertise);
     const isReachable = !isWildcard(hostname.replaceAll(/^\[|\]$/g, "")) && port !== "0";
-    return isReachable ? [] : add("must be an address that other coordinators can dial: tc.join is set");
+    if (isReachable) return [];
+    return [{ field: "api.advertise", message: "must be an address that other coordinators can dial: tc.join is set" }];
   }
   // An API on every interface needs it in any case, and is told so.
   if (tcEndpointOf(api) !== null || isWildcard(listen.host)) return [];
   const where = isLoopback(listen.host) ? "which differs at each start" : "beyond loopback";
-  return add(
-    `is missing: tc.join is set, and other coordinators must know where to reach this node. api.listen is ${showAddress(listen)}, ${where}`,
-  );
+  const message = `is missing: tc.join is set, and other coordinators must know where to reach this node. api.listen is ${showAddress(listen)}, ${where}`;
+  return [{ field: "api.advertise", message }];
 }
 
 /** Whoever is not this node is known by its certificate, and knows this node by one. */

@@ -16,6 +16,7 @@ import {
 } from "../../core/lease/index.ts";
 import type { Instant } from "../../core/trust/window.ts";
 import { Bell } from "../../loops/bell.ts";
+import { within } from "../../loops/time.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type {
   AnswerTo,
@@ -63,6 +64,8 @@ export interface CoordinatorOptions {
   readonly clock: Clock;
   readonly random: Random;
   readonly work: CoordinatorWork;
+  /** False: this node votes, and does not campaign. Whoever changes it calls `wake`. Absent: always. */
+  readonly isWanted?: (() => boolean) | undefined;
   newClusterId(): string;
   news(news: CoordinatorNews): void;
   /** The process must end: what is durable is not known. */
@@ -92,6 +95,10 @@ export class CoordinatorContext {
 
   get selfId(): string {
     return nodeIdOf(this.options.self);
+  }
+
+  get isWanted(): boolean {
+    return this.options.isWanted?.() ?? true;
   }
 
   stop(): void {
@@ -145,10 +152,11 @@ export class CoordinatorContext {
     return answered?.answer ?? null;
   }
 
-  /** Its own voter is asked at its desk. Null: no answer, or somebody else's than its certificate says. */
+  /** Its own voter is asked at its desk, whose disk may hang. Null: no answer, or somebody else's than its certificate says. */
   async vote(to: RosterVoter, request: VoterRequest, withinMs = COORDINATOR_CALL_MS): Promise<VoterAnswer | null> {
-    if (to.peer === this.options.self) return this.desk.decide(this.selfId, request);
-    const sentMs = this.options.clock.monotonicMs();
+    const { self, clock } = this.options;
+    if (to.peer === self) return within(clock, withinMs, this.desk.decide(this.selfId, request), null);
+    const sentMs = clock.monotonicMs();
     const answered = await this.options.calls.call(this.addressOf(to), request, withinMs);
     if (answered === null || nodeIdOf(answered.answer.voter) !== answered.from) return null;
     this.sightings.answered(answered.answer.voter, sentMs, this.options.clock.monotonicMs());

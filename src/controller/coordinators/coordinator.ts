@@ -10,6 +10,7 @@ import {
   type CoordinatorStatus,
   foundingOf,
   isVoter,
+  type KnownLeader,
   normalisedEndpoint,
   type SeedWord,
   type VoterAnswer,
@@ -33,14 +34,17 @@ import { Membership } from "./membership.ts";
 import { Registration } from "./registration.ts";
 import { RegistryWrites } from "./registry-writes.ts";
 
+interface ObservedLeader extends KnownLeader {
+  /** Of the monotonic clock. */
+  readonly untilMs: number;
+}
+
 export class Coordinator {
   readonly #context: CoordinatorContext;
   readonly #membership: Membership;
   readonly #registry: RegistryWrites;
   /** Null: this node does not register itself. */
   readonly #registration: Registration | null;
-  /** Whether somebody here wants this node to lead. A leadership that it has is not given up by this alone (`resign`). */
-  #isWanted = true;
   #waitsFor: readonly string[] = [];
   #leading: Leading | null = null;
   /** Until the work of the last leadership has ended. */
@@ -64,6 +68,7 @@ export class Coordinator {
     });
     this.#context.desk.onChange((isReleased) => {
       if (isReleased) this.#released();
+      this.#leading?.yieldIfDue();
       this.#context.changed();
     });
   }
@@ -80,15 +85,6 @@ export class Coordinator {
     this.#context.stop();
     const ended = Promise.all([this.#ended, this.#context.desk.close()]);
     await within(this.#context.options.clock, STOP_MS, ended, undefined);
-  }
-
-  get isWanted(): boolean {
-    return this.#isWanted;
-  }
-
-  set isWanted(is: boolean) {
-    this.#isWanted = is;
-    this.#context.changed();
   }
 
   /** After each change of anything that is shown here; the listener must not throw. Returns how it ends. */
@@ -110,6 +106,21 @@ export class Coordinator {
   /** Of `leadership`, by the monotonic clock. */
   get electedMs(): number | null {
     return this.#leading?.electedMs ?? null;
+  }
+
+  /**
+   * Who leads, as this node's own voter knows, and until when at most. A candidate that has its grant is none: the first roster of a
+   * leader has the leader's term.
+   */
+  get observed(): ObservedLeader | null {
+    const { leader, promisedUntilMs, ledger } = this.#context.desk;
+    if (leader === null || promisedUntilMs === null || ledger.roster?.term !== leader.term) return null;
+    return { ...leader, untilMs: promisedUntilMs };
+  }
+
+  /** `isWanted` has changed. */
+  wake(): void {
+    this.#context.changed();
   }
 
   get ledger(): CoordinatorContext["desk"]["ledger"] {
@@ -192,6 +203,14 @@ export class Coordinator {
     await this.#ended;
   }
 
+  /** As `resign`. True: a majority of the voters has confirmed, so that another can lead at once. */
+  async release(): Promise<boolean> {
+    const leading = this.#leading;
+    if (leading === null) return true;
+    await this.resign();
+    return leading.released;
+  }
+
   leave(): Promise<LeaveResult> {
     return this.#membership.leave();
   }
@@ -249,8 +268,8 @@ export class Coordinator {
   get #mayCampaign(): boolean {
     const { desk, members, options, selfId } = this.#context;
     const { roster } = desk.ledger;
-    if (!this.#isWanted) return false;
     if (roster === null || !isVoter(roster, options.self) || desk.isOutdated || desk.isLeaving) return false;
+    if (!this.#context.isWanted) return false;
     if (desk.leader !== null && desk.leader.peer !== options.self) return false;
     const isListed = members.active(options.clock.wallMs()).some(({ identity }) => identity === selfId);
     return isListed && this.#nowMs >= Math.max(this.#notBeforeMs, this.#turnMs);

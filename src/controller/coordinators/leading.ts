@@ -2,7 +2,7 @@
 // A release that left earlier would let another one lead while this one still acts.
 
 import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
-import type { Outgoing, QuorumLeader, RosterVoter } from "../../core/lease/index.ts";
+import { majorityOf, type Outgoing, type QuorumLeader, type RosterVoter } from "../../core/lease/index.ts";
 import type { CoordinatorContext } from "./context.ts";
 import { LEASE_RENEW_MS } from "../../core/lease/limits.ts";
 
@@ -15,6 +15,7 @@ export class Leading {
   readonly #met = new Map<string, RosterVoter>();
   /** Where each voter has answered last. */
   readonly #reached = new Map<PeerKey, string>();
+  readonly #released = Promise.withResolvers<boolean>();
   #hasBegun = false;
   /** Of the leader's news, what the last round sent. */
   #sentNews = -1;
@@ -28,8 +29,18 @@ export class Leading {
 
   /** The gate. */
   get isOpen(): boolean {
-    this.leader.yieldTo(this.#context.desk.generation);
+    this.yieldIfDue();
     return this.leader.isOpen(this.#context.now());
+  }
+
+  /** After the end: whether a majority of the voters has confirmed the release, so that another can lead at once. */
+  get released(): Promise<boolean> {
+    return this.#released.promise;
+  }
+
+  /** The gate closes now where a higher generation exists. */
+  yieldIfDue(): void {
+    this.leader.yieldTo(this.#context.desk.generation);
   }
 
   /** Until it is over, and everything that it did has ended. */
@@ -39,7 +50,8 @@ export class Leading {
     for (;;) {
       const now = this.#context.now();
       leader.passTime(now);
-      leader.yieldTo(this.#context.desk.generation);
+      this.yieldIfDue();
+      if (!this.#context.isWanted) leader.release();
       if (leader.over !== null || this.#context.isStopped) break;
       if (this.isOpen) this.#open();
       leader.changeVoters(now, [...this.#met.values()], new Set(this.#listed.keys()));
@@ -55,7 +67,7 @@ export class Leading {
     leader.release();
     options.news({ kind: "over", term: leader.term, because: leader.over ?? "released" });
     if (this.#hasBegun) await options.work.ends(leader.term);
-    this.#releaseAll();
+    void this.#releaseAll().then(this.#released.resolve);
   }
 
   /** Whoever is listed, by identity, with where it can be reached. */
@@ -102,6 +114,8 @@ export class Leading {
     const answer = await this.#context.vote(sent.to, sent.request);
     if (answer === null) return;
     if (answer.voter === sent.to.peer) this.#reached.set(answer.voter, endpoint);
+    // What time has ended is over before an answer, which may have waited for long, can say anything else.
+    this.leader.passTime(this.#context.now());
     this.leader.took(sent, sentAt, answer);
     this.#context.changed();
   }
@@ -134,18 +148,19 @@ export class Leading {
     this.#context.met(status.self, status.clusterId);
   }
 
-  #releaseAll(): void {
+  async #releaseAll(): Promise<boolean> {
     const { leader } = this;
     const { clusterId } = this.#context.desk.ledger;
-    if (clusterId === null) return;
-    const voters = new Map(
-      [...(leader.committed?.voters ?? []), ...leader.roster.voters, ...this.#met.values()].map((one) => [
-        one.peer,
-        one,
-      ]),
-    );
+    if (clusterId === null) return false;
+    const { voters } = leader.committed ?? leader.roster;
+    const all = [...voters, ...leader.roster.voters, ...this.#met.values()];
     const { self: holder, term } = leader;
-    for (const voter of voters.values())
-      void this.#context.vote(voter, { kind: "release", clusterId, holder, voter: voter.peer, term });
+    const answers = await Promise.all(
+      [...new Map(all.map((one) => [one.peer, one])).values()].map((voter) =>
+        this.#context.vote(voter, { kind: "release", clusterId, holder, voter: voter.peer, term }),
+      ),
+    );
+    const confirmed = answers.flatMap((answer) => (answer?.outcome.kind === "accepted" ? [answer.voter] : []));
+    return voters.filter(({ peer }) => confirmed.includes(peer)).length >= majorityOf(voters.length);
   }
 }

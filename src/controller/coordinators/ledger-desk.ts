@@ -12,6 +12,7 @@ import {
 } from "../../core/lease/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { LedgerFile } from "../../ports/coordinators.ts";
+import { DESK_REQUESTS_MAX } from "./limits.ts";
 
 export interface DeskOptions {
   readonly self: PeerKey;
@@ -25,6 +26,8 @@ export class LedgerDesk {
   readonly #options: DeskOptions;
   readonly #voter: Voter;
   #last: Promise<unknown> = Promise.resolve();
+  /** Requests that wait for their turn, or have it. */
+  #requests = 0;
   /** The durable one. */
   #ledger: Ledger;
   #isClosed = false;
@@ -77,20 +80,27 @@ export class LedgerDesk {
     return this.#voter.statusAt(this.#options.clock.monotonicMs());
   }
 
-  /** At most one listener: after a decision changed the ledger, or released a lease. */
+  /** At most one listener: after a decision changed the ledger, or released a lease; and at once when a higher generation is heard of. */
   onChange(listener: (isReleased: boolean) => void): void {
     this.#onChange = listener;
   }
 
   noteTerm(term: number): void {
+    const { generation } = this;
     this.#voter.noteTerm(term);
+    if (this.generation > generation) this.#onChange(false);
   }
 
-  /** `caller`: the node id of its certificate. Never answers once a write has failed. */
+  /** `caller`: the node id of its certificate. Never answers once a write has failed, nor where too many wait for a disk. */
   decide(caller: string, request: VoterRequest): Promise<VoterAnswer> {
+    if (this.#requests >= DESK_REQUESTS_MAX) return new Promise(() => {});
+    this.#requests++;
     return this.#inTurn(async () => {
+      const { generation } = this;
       const decision = this.#voter.decide(this.#options.clock.monotonicMs(), caller, request);
+      if (this.generation > generation) this.#onChange(false);
       if (decision.ledger !== null) await this.#write(decision.ledger);
+      this.#requests--;
       if (decision.ledger !== null || decision.isReleased) this.#onChange(decision.isReleased);
       return decision.answer;
     });

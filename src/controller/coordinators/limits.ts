@@ -4,6 +4,8 @@ import { ROUND_ANSWERED_MS } from "../../core/lease/limits.ts";
 
 /** One request to another coordinator: a round of renewals is over within a renewal's interval. */
 export const COORDINATOR_CALL_MS = 1_000;
+/** Requests that wait for their turn at a voter, while its disk writes. What comes above it is not answered, as if it had been lost. */
+export const DESK_REQUESTS_MAX = 256;
 /** Who leads, asked of everybody before a campaign. */
 export const PRE_VOTE_MS = 500;
 /** A campaign that has no quorum by then is lost. */

@@ -46,7 +46,7 @@ export class Membership {
     const { clock } = this.#context.options;
     while (!this.#context.isStopped) {
       if (this.#context.members.isAnnouncing) await this.announce();
-      this.#keep();
+      void this.#keep();
       await sleep(clock, ANNOUNCE_EVERY_MS);
     }
   }
@@ -68,18 +68,22 @@ export class Membership {
   }
 
   /** Nobody waits for that file: after a restart it saves the time until the others announce themselves again. */
-  #keep(): void {
+  async #keep(): Promise<void> {
     const { members, options } = this.#context;
     if (this.#isKeeping || this.#context.isStopped || options.membershipFile === undefined) return;
     this.#isKeeping = true;
-    const done = (): void => void (this.#isKeeping = false);
-    options.membershipFile.write(members.active(options.clock.wallMs())).then(done, done);
+    try {
+      await options.membershipFile.write(members.active(options.clock.wallMs()));
+    } catch {
+      // A disk in trouble shows in the ledger, where it counts.
+    }
+    this.#isKeeping = false;
   }
 
   /** All or nothing: whoever is in its way is named. One leave at a time. */
   leave(): Promise<LeaveResult> {
     const leaving = this.#leaving.then(() => this.#leave());
-    this.#leaving = leaving;
+    this.#leaving = leaving.catch(() => undefined);
     return leaving;
   }
 

@@ -11,8 +11,8 @@ import {
   withBackend,
   withoutBackend,
 } from "../../core/lease/index.ts";
-import type { CoordinatorRequest, RegistryAnswer } from "../../ports/coordinators.ts";
 import { REGISTRY_ENTRIES_MAX } from "../../core/lease/limits.ts";
+import type { CoordinatorRequest, RegistryAnswer } from "../../ports/coordinators.ts";
 import type { CoordinatorContext } from "./context.ts";
 import type { Leading } from "./leading.ts";
 import { REGISTRY_FORWARDED_MS, REGISTRY_STORED_MS, REGISTRY_TURN_MS, REGISTRY_UNDONE_MS } from "./limits.ts";
@@ -33,7 +33,7 @@ export class RegistryWrites {
     const leading = this.#leading();
     if (leading?.isOpen === true) {
       const turn = this.#last.then(() => this.#change(leading, request));
-      this.#last = turn;
+      this.#last = turn.catch(() => undefined);
       return turn;
     }
     const leaderEndpoint = this.#context.desk.leader?.endpoint ?? null;
@@ -54,6 +54,7 @@ export class RegistryWrites {
     if (listed === null) return { kind: "not-replicated" };
     const begin = (): RegistryChange | "same" | "full" | null => {
       const next = changed(leader.roster.registry, change, entry);
+      // Anybody's request: what is too much is refused, and no invariant of this node's.
       if (next.length > REGISTRY_ENTRIES_MAX) return "full";
       if (next === leader.roster.registry) return leader.committed === leader.roster ? "same" : null;
       return leader.changeRegistry(this.#context.now(), next, listed);

@@ -43,6 +43,8 @@ export interface CoordinatorServiceOptions {
   readonly logger: Logger;
   /** What a leader is for. */
   readonly work: CoordinatorWork;
+  /** As the loop's own option: false, and this node votes without campaigning. */
+  readonly isWanted?: (() => boolean) | undefined;
   newClusterId(): string;
   /** The process must end: what is durable is not known. */
   fatal(error: unknown): void;
@@ -53,7 +55,7 @@ export interface CoordinatorServiceOptions {
 export class CoordinatorService implements Coordinators {
   readonly self: PeerKey;
   readonly endpoint: string;
-  /** For those who lead with it: `isWanted`, `leadership`, `leads`, `resign`, `onChange`. */
+  /** For those who lead with it (node/assembly/coordinators.ts). */
   readonly coordinator: Coordinator;
   readonly #options: CoordinatorServiceOptions;
   readonly #clock: Clock;
@@ -62,7 +64,7 @@ export class CoordinatorService implements Coordinators {
   #stopping: Promise<void> | null = null;
 
   constructor(options: CoordinatorServiceOptions) {
-    const { files, endpoint, seeds, backendHash, calls, clock, random, work } = options;
+    const { files, endpoint, seeds, backendHash, calls, clock, random, work, isWanted } = options;
     this.#options = options;
     this.#clock = clock;
     this.self = files.self;
@@ -82,6 +84,7 @@ export class CoordinatorService implements Coordinators {
       clock,
       random,
       work,
+      isWanted,
       newClusterId: () => options.newClusterId(),
       news: (news) => this.#news(news),
       fatal: (error) => options.fatal(error),

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { Candidacy, preVote } from "./candidacy.ts";
-import { GENERATION_TERMS } from "./limits.ts";
+import { GENERATION_TERMS, TERM_JUMP_MAX } from "./limits.ts";
 import type { CoordinatorStatus } from "./model.ts";
 import { accepted, at, CLUSTER, ledgerOf, peer, refused, rosterOf } from "./test-lease.ts";
 
@@ -29,6 +29,13 @@ describe("the pre-vote", () => {
     expect(preVote(A, ledger, [status("a@1"), status("b@1", led("a@1"))])).toEqual({ kind: "campaign", term: 1 });
   });
 
+  test("a voter with a newer roster would refuse, so it counts as one that knows a leader: who can't win disturbs nobody", () => {
+    const roster = { term: 0, version: 2 };
+    const ahead = [status("a@1"), status("b@1", { roster }), status("c@1", { roster })];
+    expect(preVote(A, ledgerOf(ABC), ahead)).toMatchObject({ because: "leader-known" });
+    expect(preVote(A, ledgerOf({ ...ABC, version: 2 }), ahead)).toEqual({ kind: "campaign", term: 1 });
+  });
+
   test("self is in the roster's voters", () => {
     expect(preVote(peer("d@1"), ledgerOf(ABC), [status("d@1")])).toEqual({ kind: "wait", because: "no-voter" });
   });
@@ -37,6 +44,13 @@ describe("the pre-vote", () => {
     const all = [status("a@1"), status("b@1", { term: 4 })];
     expect(preVote(A, ledgerOf(ABC, { term: 9 }), all)).toEqual({ kind: "campaign", term: 10 });
     expect(preVote(A, ledgerOf(ABC), all)).toEqual({ kind: "campaign", term: 5 });
+  });
+
+  test("one status must not use up a generation's terms: a term far beyond the own one is not believed (trap 31)", () => {
+    const all = [status("a@1"), status("b@1"), status("c@1", { term: GENERATION_TERMS - 2 })];
+    expect(preVote(A, ledgerOf(ABC, { term: 9 }), all)).toEqual({ kind: "campaign", term: 10 });
+    const near = [status("a@1"), status("b@1", { term: 9 + TERM_JUMP_MAX })];
+    expect(preVote(A, ledgerOf(ABC, { term: 9 }), near)).toEqual({ kind: "campaign", term: 10 + TERM_JUMP_MAX });
   });
 
   test("the term stays within the roster's generation: whoever hears of a higher one waits to be admitted", () => {
@@ -67,6 +81,25 @@ describe("a candidacy", () => {
     const lost = candidacy();
     lost.took(lost.ownRequest(), at(0), refused(lost.ownRequest(), "term-stale", 5));
     expect(lost.verdict).toBe("lost");
+  });
+
+  test("is lost as soon as so many have refused that no majority is left: it must not hold its own vote any longer", () => {
+    const one = candidacy();
+    one.took(one.ownRequest(), at(0), accepted(one.ownRequest()));
+    const [toB, toC] = one.otherRequests();
+    one.took(toB!, at(0), refused(toB!, "term-stale", 1));
+    expect(one.verdict).toBe("open");
+    one.took(toC!, at(0), refused(toC!, "term-stale", 1));
+    expect(one.verdict).toBe("lost");
+  });
+
+  test("a voter whose term is not believed refuses, and no more: the others elect (trap 31)", () => {
+    const one = candidacy();
+    one.took(one.ownRequest(), at(0), accepted(one.ownRequest()));
+    const [toB, toC] = one.otherRequests();
+    one.took(toB!, at(0), refused(toB!, "term-stale", 2 + TERM_JUMP_MAX));
+    one.took(toC!, at(0), accepted(toC!));
+    expect(one.verdict).toBe("won");
   });
 
   test("a wiped voter's answer is not its predecessor's (hole 1)", () => {

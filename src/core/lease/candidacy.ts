@@ -1,5 +1,6 @@
-// How somebody becomes leader: first it asks who leads, which changes nothing (a pre-vote); where a majority of its roster knows nobody, it asks
-// for the next term.
+// How somebody becomes leader: first it asks who leads, which changes nothing (a pre-vote); where a majority of its roster knows nobody, and no newer
+// roster, it asks for the next term. A candidate that can't win holds votes, its own at least, and keeps others from winning: so who would be
+// refused does not begin, and who has been refused by too many ends at once.
 //
 // The candidate's own grant comes first, and is durable before any request for the term leaves. So a term that was once on the wire is never asked
 // for again by this node, also after a restart, and a release that is late can't be one of a later campaign in the same term.
@@ -11,7 +12,7 @@ import { QuorumLeader } from "./leader.ts";
 import { LEASE_TTL_MS } from "./limits.ts";
 import type { CoordinatorStatus, Ledger, Outgoing, Roster, RosterVoter, VoterAnswer } from "./model.ts";
 import { hasMajority, isFrom, isProof } from "./quorum.ts";
-import { generationOf, isVoter } from "./roster.ts";
+import { comparePositions, generationOf, isCredible, isVoter } from "./roster.ts";
 
 export type PreVote =
   | { readonly kind: "campaign"; readonly term: number }
@@ -24,10 +25,12 @@ export type PreVote =
 export function preVote(self: PeerKey, { roster, term }: Ledger, statuses: readonly CoordinatorStatus[]): PreVote {
   if (roster === null || !isVoter(roster, self)) return { kind: "wait", because: "no-voter" };
   const generation = generationOf(roster.term);
-  const knownMax = Math.max(term, ...statuses.map((status) => status.term));
-  if (generationOf(knownMax) > generation) return { kind: "wait", because: "outdated" };
-  const knowsNobody = (peer: PeerKey): boolean =>
-    statuses.some((status) => status.self === peer && (status.leader === null || status.leader.peer === self));
+  const terms = statuses.map((status) => status.term);
+  const knownMax = Math.max(term, ...terms.filter((known) => isCredible(known, term)));
+  if (generationOf(Math.max(term, ...terms)) > generation) return { kind: "wait", because: "outdated" };
+  const isFree = ({ leader, roster: theirs }: CoordinatorStatus): boolean =>
+    (leader === null || leader.peer === self) && (theirs === null || comparePositions(theirs, roster) <= 0);
+  const knowsNobody = (peer: PeerKey): boolean => statuses.some((status) => status.self === peer && isFree(status));
   if (!knowsNobody(self) || !hasMajority(roster.voters, knowsNobody)) return { kind: "wait", because: "leader-known" };
   // Above the own ledger's term in any case: after a restart nobody knows what was begun in that one.
   if (generationOf(knownMax + 1) > generation) return { kind: "wait", because: "terms-used-up" };
@@ -45,6 +48,7 @@ export class Candidacy {
   readonly #options: CandidacyOptions;
   readonly #proofs = new Map<PeerKey, Instant>();
   readonly #granted = new Set<PeerKey>();
+  readonly #refused = new Set<PeerKey>();
   #isLost = false;
   /** The highest term of an answer: this node has to go above it. */
   #termMax: number;
@@ -75,15 +79,16 @@ export class Candidacy {
     this.#termMax = Math.max(this.#termMax, answer.term);
     if (!isFrom(sent, answer)) return;
     const { term } = this.#options;
-    if (answer.term > term) this.#isLost = true;
-    if (answer.outcome.kind !== "accepted") return;
+    if (answer.term > term && isCredible(answer.term, term)) this.#isLost = true;
+    if (answer.outcome.kind === "refused") return void this.#refused.add(answer.voter);
     this.#granted.add(answer.voter);
     if (isProof(answer)) this.#proofs.set(answer.voter, sentAt);
   }
 
   get verdict(): "open" | "won" | "lost" {
-    if (this.#isLost) return "lost";
     const { roster, self } = this.#options;
+    // Each is asked once.
+    if (this.#isLost || !hasMajority(roster.voters, (peer) => !this.#refused.has(peer))) return "lost";
     const isWon = this.#proofs.has(self) && hasMajority(roster.voters, (peer) => this.#proofs.has(peer));
     return isWon ? "won" : "open";
   }

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { CLOCK_DRIFT_MAX } from "../kit/limits.ts";
-import { LEASE_TRUST_MS, LEASE_TTL_MS, ROUND_ANSWERED_MS } from "./limits.ts";
+import { LEASE_TRUST_MS, LEASE_TTL_MS, ROUND_ANSWERED_MS, TERM_JUMP_MAX } from "./limits.ts";
 import { isVoter, positionOf } from "./roster.ts";
 import {
   accepted,
@@ -91,6 +91,14 @@ describe("quorum", () => {
     expect(leader.isReplaced(peer("b@1"))).toBe(true);
   });
 
+  test("the leader's own voter is one of its quorum, whoever else answers: its disk may hang (trap 30)", () => {
+    const leader = opened(ABC, 1);
+    round(leader, 1_000, ["b@1", "c@1"]);
+    expect(leader.provedAt).toEqual(at(0));
+    round(leader, 1_100, ["a@1"]);
+    expect(leader.provedAt).toEqual(at(1_000));
+  });
+
   test("an answer of another cluster does not count", () => {
     const leader = opened(ABC, 1);
     for (const sent of leader.round([])) leader.took(sent, at(1_000), accepted(sent, { clusterId: "cluster-2" }));
@@ -118,6 +126,13 @@ describe("terms", () => {
     const [, sent] = leader.round([]);
     leader.took(sent!, at(1), refused(sent!, "not-holder", 2));
     expect(leader.over).toBe("higher-term");
+  });
+
+  test("but not at a term that is not believed: one voter's word must not keep everybody from leading (trap 31)", () => {
+    const leader = opened(ABC, 1);
+    const [, sent] = leader.round([]);
+    leader.took(sent!, at(1), refused(sent!, "term-stale", 2 + TERM_JUMP_MAX));
+    expect(leader.over).toBeNull();
   });
 
   test("also where a voter has given this very term to a candidate that lost: it could never follow in this term", () => {
@@ -226,6 +241,21 @@ describe("voters", () => {
   });
 });
 
+describe("memory", () => {
+  test("a leader keeps nothing of peers that it does not ask any more: one member can show a new disk every second", () => {
+    const leader = opened(ABC, 1);
+    const requestTo = (name: string) => leader.round(votersOf(name)).find(({ to }) => to.peer === name)!.request.kind;
+    for (const ms of [1, 2]) round(leader, ms, ["d@1"], ["d@1"]);
+    expect(requestTo("d@1")).toBe("renew");
+    expect(requestTo("d@2")).toBe("acquire");
+    // Asked for again it is a stranger, also where its answer to the last round comes late.
+    const [late] = leader.round(votersOf("d@3")).filter(({ to }) => to.peer === "d@3");
+    expect(requestTo("d@1")).toBe("acquire");
+    leader.took(late!, at(3), accepted(late!));
+    expect(requestTo("d@3")).toBe("acquire");
+  });
+});
+
 describe("registry", () => {
   const ids = ALL.map(peer);
 
@@ -252,5 +282,59 @@ describe("registry", () => {
     round(leader, 4, ["b@1"]);
     expect(change.state).toBe("undone");
     expect(leader.round([])[0]!.request).toMatchObject({ mark: { term: 1, version: 3 } });
+  });
+});
+
+describe("a voter that moved", () => {
+  const moved = (one: string): string | undefined => (one === "b@1" ? "https://new" : undefined);
+
+  test("is in the roster where it answers by now: the same voters, as the next version, one move at a time", () => {
+    const leader = opened(ABC, 1);
+    expect(leader.moveVoters(at(1), () => undefined)).toBe(false);
+    expect(leader.moveVoters(at(1), moved)).toBe(true);
+    expect(leader.roster).toMatchObject({ term: 1, version: 2 });
+    expect(leader.roster.voters.map((voter) => `${voter.peer} ${voter.endpoint}`)).toEqual([
+      "a@1 a",
+      "b@1 https://new",
+      "c@1 c",
+    ]);
+    expect(leader.moveVoters(at(2), (one) => `${one}.new`)).toBe(false);
+    round(leader, 2, ["a@1", "c@1"]);
+    expect(leader.moveVoters(at(3), moved)).toBe(false);
+    expect(leader.moveVoters(at(3), (one) => `${one}.new`)).toBe(true);
+  });
+
+  test("stays where the roster has it while the gate is closed", () => {
+    const leader = opened(ABC, 1);
+    expect(leader.moveVoters(at(LEASE_TRUST_MS), moved)).toBe(false);
+  });
+});
+
+describe("a disk that was put back to an older copy", () => {
+  test("counts no more: neither what it promised to this leader nor what it stored, until it grants the term again", () => {
+    const leader = opened(ABC, 1);
+    const answering = (ms: number, forgets: boolean): void => {
+      for (const sent of leader.round([])) {
+        const isForgetful = forgets && sent.to.peer === "b@1";
+        const position = { term: 0, version: 1 };
+        const answer = isForgetful ? { ...refused(sent, "not-holder", 0), roster: position } : accepted(sent);
+        if (sent.to.peer !== "c@1") leader.took(sent, at(ms), answer);
+      }
+    };
+    answering(1_000, true);
+    expect([...leader.forgetful]).toEqual(["b@1"]);
+    // c's word of the beginning is what is left.
+    expect(leader.provedAt).toEqual(at(0));
+    const [toB] = leader.round([]).filter(({ to }) => to.peer === "b@1");
+    expect(toB!.request.kind).toBe("acquire");
+    answering(1_100, false);
+    expect(leader.provedAt).toEqual(at(1_100));
+  });
+
+  test("an answer to an acquire, also a late one, says nothing of the kind: only what was granted can be forgotten", () => {
+    const leader = elected(ABC, 1);
+    const late = leader.round([]).map((sent) => ({ ...sent, request: { ...sent.request, kind: "acquire" as const } }));
+    for (const sent of late) leader.took(sent, at(1), refused(sent, "not-holder", 0));
+    expect(leader.forgetful.size).toBe(0);
   });
 });

@@ -28,6 +28,7 @@ import { earlier, hasMajority, isFrom, isProof, provedBy, type Proofs } from "./
 import {
   comparePositions,
   generationOf,
+  isCredible,
   isVoter,
   positionOf,
   restamped,
@@ -70,6 +71,8 @@ export class QuorumLeader {
   readonly #leaving = new Set<PeerKey>();
   readonly #replaced = new Set<PeerKey>();
   readonly #forgetful = new Set<PeerKey>();
+  /** In the last round. Of others nothing is kept, and late answers count for nothing. */
+  #asked: ReadonlySet<PeerKey> = new Set();
   #roster: Roster;
   /** The last one that a majority of its voters has stored; null while this leader opens. */
   #committed: Roster | null = null;
@@ -109,9 +112,10 @@ export class QuorumLeader {
     return this.#news;
   }
 
-  /** From when trust counts; null: there is no quorum. */
+  /** From when trust counts; null: there is no quorum. Its own voter is always part of it, so that a leader whose disk hangs is none (trap 30). */
   get provedAt(): Instant | null {
-    const proved = provedBy(this.#roster.voters, this.#proofs);
+    const own = this.#proofs.get(this.self) ?? null;
+    const proved = earlier(own, provedBy(this.#roster.voters, this.#proofs));
     const isChanging = this.#committed !== null && this.#committed !== this.#roster;
     return isChanging ? earlier(proved, provedBy(this.#committed!.voters, this.#proofs)) : proved;
   }
@@ -121,7 +125,7 @@ export class QuorumLeader {
     return this.#over === null && this.isOpened && this.#leftMs(now, LEASE_TRUST_MS) > 0;
   }
 
-  /** Another incarnation answers for it: its disk is gone. */
+  /** Another incarnation answered for it last: its disk is gone. */
   isReplaced(peer: PeerKey): boolean {
     return this.#replaced.has(peer);
   }
@@ -161,16 +165,21 @@ export class QuorumLeader {
     const to = new Map<PeerKey, RosterVoter>();
     const all = [...this.#roster.voters, ...(this.#committed === null ? [] : [...this.#committed.voters, ...others])];
     for (const voter of all) if (!to.has(voter.peer)) to.set(voter.peer, voter);
+    this.#keepOnly(new Set(to.keys()));
     return [...to.values()].map((voter) => this.#requestTo(voter));
   }
 
   took(sent: Outgoing, sentAt: Instant, answer: VoterAnswer): void {
     if (this.#over !== null) return;
     const { peer } = sent.to;
+    if (!this.#asked.has(peer)) return;
     if (answer.voter !== peer && nodeIdOf(answer.voter) === nodeIdOf(peer)) this.#replaced.add(peer);
     if (!isFrom(sent, answer)) return;
+    // The last answer says which disk there is: an earlier one can come back.
+    this.#replaced.delete(peer);
     // Also where a voter has given this very term to another candidate, who lost: it can't follow before the next one.
-    const isBeyond = answer.term > this.term || (answer.term === this.term && isStale(answer));
+    const isHigher = answer.term > this.term && isCredible(answer.term, this.term);
+    const isBeyond = isHigher || (answer.term === this.term && isStale(answer));
     if (isBeyond) return void (this.#over = "higher-term");
     // Only a voter that has granted this term is sent a renewal, and no ledger's term ever falls: an older copy of its disk answers.
     if (sent.request.kind === "renew" && answer.term < this.term) this.#forget(peer);
@@ -269,6 +278,14 @@ export class QuorumLeader {
     this.#registry = null;
     this.#mark = position;
     this.#news++;
+  }
+
+  #keepOnly(asked: ReadonlySet<PeerKey>): void {
+    this.#asked = asked;
+    const byPeer = [this.#proofs, this.#granted, this.#renewed, this.#leaving, this.#replaced, this.#forgetful];
+    for (const known of byPeer) for (const peer of known.keys()) if (!asked.has(peer)) known.delete(peer);
+    const listed = this.#registry?.listed ?? [];
+    for (const peer of this.#stored.keys()) if (!asked.has(peer) && !listed.includes(peer)) this.#stored.delete(peer);
   }
 
   #requestTo(to: RosterVoter): Outgoing {

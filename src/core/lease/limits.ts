@@ -19,6 +19,11 @@ export const ROUND_ANSWERED_MS = LEASE_RENEW_MS + 100;
 export const MEMBERSHIP_TTL_MS = 3 * LEASE_TTL_MS;
 /** Terms of one generation. Only `recover` enters the next one. */
 export const GENERATION_TERMS = 2 ** 20;
+/**
+ * A term of the same generation that is further above what a node knows is not believed: one forged message must not use up the terms (trap 31). An
+ * election raises the term by one, so only a node that was away for so many of them is refused.
+ */
+export const TERM_JUMP_MAX = 2 ** 16;
 /** Membership leases that a node keeps, the last announced: a server can announce one identity only, but certificates are many. */
 export const MEMBERSHIPS_KEPT = 256;
 /** Identities, and other clusters, of which a node remembers what it saw; the last ones. */

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { GENERATION_TERMS, LEASE_BOOT_WAIT_MS, LEASE_TTL_MS } from "./limits.ts";
+import { GENERATION_TERMS, LEASE_BOOT_WAIT_MS, LEASE_TTL_MS, TERM_JUMP_MAX } from "./limits.ts";
 import type { VoterRequest } from "./model.ts";
 import { comparePositions, recovered } from "./roster.ts";
 import { acquire, asked, CLUSTER, ledgerOf, peer, release, renew, rosterOf, voterOf, votersOf } from "./test-lease.ts";
@@ -64,6 +64,24 @@ describe("terms", () => {
     for (const ms of [0, 1, 10 * TTL]) expect(asked(voter, ms, acquire("a@1", "b@1", 1, ABC))).toBe("accepted");
     expect(asked(voter, 10 * TTL, release("a@1", "b@1", 1))).toBe("accepted");
     expect(asked(voter, 10 * TTL, acquire("a@1", "b@1", 1, ABC))).toBe("term-stale");
+  });
+
+  test("one message must not use up a generation's terms: one far beyond the ledger's is refused (trap 31)", () => {
+    const voter = voterOf("b@1", ledgerOf(ABC, { term: 5 }));
+    expect(asked(voter, 0, acquire("a@1", "b@1", GENERATION_TERMS - 1, ABC))).toBe("impossible");
+    expect(asked(voter, 0, acquire("a@1", "b@1", 6 + TERM_JUMP_MAX, ABC))).toBe("impossible");
+    expect(asked(voter, 0, acquire("a@1", "b@1", 5 + TERM_JUMP_MAX, ABC))).toBe("accepted");
+    // Nor for a term that is none: it would be the ledger's for ever.
+    for (const term of [6.5 + TERM_JUMP_MAX, Number.NaN, Infinity])
+      expect(asked(voter, 0, acquire("a@1", "b@1", term, ABC))).toBe("impossible");
+  });
+
+  test("who knows nothing yet believes any term, and the first ones of a generation are counted from its begin", () => {
+    const late = rosterOf(3 * TERM_JUMP_MAX, 1, "a@1", "b@1", "c@1");
+    expect(asked(voterOf("d@1"), 0, acquire("a@1", "d@1", 3 * TERM_JUMP_MAX + 1, late))).toBe("accepted");
+    const roster = recovered(ledgerOf(ABC, { term: 7 }), votersOf("a@1")[0]!).roster;
+    const outdated = voterOf("b@1", ledgerOf(ABC, { term: 7 }));
+    expect(asked(outdated, 0, acquire("a@1", "b@1", GENERATION_TERMS + 3, roster))).toBe("accepted");
   });
 
   test("a release that is late and names an older term releases nothing", () => {
@@ -131,6 +149,15 @@ describe("time", () => {
     expect(lasts(3_600_000)).toEqual({ kind: "accepted", lastsMs: TTL });
     expect(lasts(50)).toEqual({ kind: "accepted", lastsMs: 50 });
     for (const ttlMs of [0, -1, Number.NaN]) expect(lasts(ttlMs)).toEqual({ kind: "refused", reason: "invalid-ttl" });
+  });
+
+  test("an answer names the whole time at any moment of the clock: a thousandth of a nanosecond less would be no proof", () => {
+    // Milliseconds with fractions, as processes have them: (now + 3000) - now is often less than 3000.
+    for (const nowMs of [259_613.79571367803, 0.1, 1_234_567.89, 2 ** 31 - 0.3]) {
+      const voter = voterOf("b@1", ledgerOf(ABC));
+      for (const request of [acquire("a@1", "b@1", 1, ABC), renew("a@1", "b@1", 1, ABC)])
+        expect(voter.decide(nowMs, "a", request).answer.outcome).toEqual({ kind: "accepted", lastsMs: TTL });
+    }
   });
 
   test("a renewal never moves an expiry backwards", () => {
@@ -212,6 +239,33 @@ describe("what is shown", () => {
     asked(voter, 1, { ...renew("a@1", "b@1", 1, stored), mark: { term: 1, version: 3 } });
     expect(voter.ledger.shown).toEqual({ term: 1, version: 3, registry: stored.registry });
   });
+});
+
+test("since when nobody leads here: the start, the end of a lease, or its release", () => {
+  const voter = voterOf("b@1", ledgerOf(ABC), 10);
+  expect(voter.leaderlessSinceMs(500)).toBe(10);
+  asked(voter, 1_000, acquire("a@1", "b@1", 1, ABC));
+  expect(voter.leaderlessSinceMs(1_000 + TTL - 1)).toBeNull();
+  expect(voter.leaderlessSinceMs(9_000)).toBe(1_000 + TTL);
+  asked(voter, 9_000, acquire("a@1", "b@1", 1, ABC));
+  asked(voter, 9_500, release("a@1", "b@1", 1));
+  expect(voter.leaderlessSinceMs(9_600)).toBe(9_500);
+  const restarted = voterOf(
+    "b@1",
+    ledgerOf(ABC, { term: 1, grant: { term: 1, leader: peer("a@1"), released: false } }),
+    0,
+  );
+  expect(restarted.leaderlessSinceMs(LEASE_BOOT_WAIT_MS - 1)).toBeNull();
+  expect(restarted.leaderlessSinceMs(LEASE_BOOT_WAIT_MS)).toBe(LEASE_BOOT_WAIT_MS);
+});
+
+test("a promise is said to last as long as was asked for, at whatever fraction of a millisecond it is given", () => {
+  const voter = voterOf("b@1", ledgerOf(ABC));
+  asked(voter, 0, acquire("a@1", "b@1", 1, ABC));
+  for (let at = 0; at < 1_000; at++) {
+    const { outcome } = voter.decide(at * 1_234.567_89, "a", renew("a@1", "b@1", 1, ABC)).answer;
+    expect(outcome).toEqual({ kind: "accepted", lastsMs: TTL });
+  }
 });
 
 test("whatever is asked, in whatever order: a term has one holder, terms and rosters never fall, and two leases never overlap at one voter", () => {

@@ -25,7 +25,7 @@ import type {
   VoterOutcome,
   VoterRequest,
 } from "./model.ts";
-import { comparePositions, founded, generationOf, isVoter, positionOf } from "./roster.ts";
+import { comparePositions, founded, generationOf, isCredible, isVoter, positionOf } from "./roster.ts";
 
 interface Promised {
   readonly holder: PeerKey;
@@ -163,6 +163,8 @@ export class Voter {
     const ledger = this.#ledger;
     // Terms never fall, whether or not the vote for one was ever heard of: the same term goes to the same holder only, until it releases.
     if (request.term <= ledger.term && !this.#holds(request)) return "term-stale";
+    // Who has no roster knows nothing of the cluster yet (trap 73).
+    if (ledger.roster !== null && !isCredible(request.term, ledger.term)) return "impossible";
     if (ledger.roster !== null && comparePositions(roster, ledger.roster) < 0) return "roster-stale";
     const inForce = this.#inForce(nowMs);
     return inForce !== null && inForce.holder !== request.holder ? "lease-active" : null;
@@ -199,7 +201,13 @@ export class Voter {
   /** What is wrong with a request's roster, whoever leads. */
   #rosterProblem({ holder, term, ttlMs }: AcquireRequest | RenewRequest, roster: Roster): LeaseRefusal | null {
     const generation = generationOf(roster.term);
-    if (generationOf(term) !== generation || roster.term > term || !isVoter(roster, holder)) return "impossible";
+    if (
+      !Number.isSafeInteger(term) ||
+      generationOf(term) !== generation ||
+      roster.term > term ||
+      !isVoter(roster, holder)
+    )
+      return "impossible";
     if (!(ttlMs > 0)) return "invalid-ttl";
     const own = this.#ledger.roster;
     const isSame = own !== null && generationOf(own.term) === generation;
@@ -219,8 +227,8 @@ export class Voter {
     const before = this.#promised !== null && this.#promised.holder === holder ? this.#promised.untilMs : asked;
     const untilMs = Math.max(asked, before);
     this.#promised = { holder, term, untilMs };
-    // Not what is left of the sum, which rounding may make less than the leader has to hear.
-    return { kind: "accepted", lastsMs: Math.max(askedMs, untilMs - nowMs) };
+    // The sum less its part may be a hair less than what was asked for, and then proves nothing to the leader.
+    return { kind: "accepted", lastsMs: untilMs === asked ? askedMs : Math.max(askedMs, untilMs - nowMs) };
   }
 }
 

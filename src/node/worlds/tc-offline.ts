@@ -13,7 +13,7 @@ import {
   readLedger,
   setLedgerAside,
   writeLedger,
-} from "../../controller/coordinators/files.ts";
+} from "../../controller/coordinators/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
 import { founded, type KeptLedger, type Ledger, recovered } from "../../core/lease/index.ts";
@@ -159,13 +159,14 @@ function selfOf(config: ServerConfig): Self {
 async function onDirectory(config: ServerConfig, work: (place: Place) => Promise<Facts>): Promise<Facts> {
   // Opening makes one where there is none.
   if (!existsSync(config.dataDir)) throw refused(`there is no ${config.dataDir}`);
-  const { disk, close } = await openDataDirectory(config.dataDir, config.disk);
+  const directory = await openDataDirectory(config.dataDir, config.disk);
   try {
+    const { disk } = directory;
     const stamp = await readStampOf(disk, systemDigest);
     if (stamp === null) throw refused("it is empty: start this node first");
     return await work({ disk, digest: systemDigest, log: stamp.incarnation });
   } finally {
-    await close();
+    await directory.close();
   }
 }
 

@@ -58,9 +58,10 @@ function read(file: string): {
   readonly uses: readonly string[] | undefined;
 } {
   try {
-    const { subjectAltName, keyUsage } = new X509Certificate(pem(file));
     // The types do not say so: a certificate may name no uses, and then has all of them.
-    return { subjectAltName, uses: keyUsage as readonly string[] | undefined };
+    const { subjectAltName, keyUsage: uses }: Omit<X509Certificate, "keyUsage"> & { keyUsage?: readonly string[] } =
+      new X509Certificate(pem(file));
+    return { subjectAltName, uses };
   } catch (error) {
     if (TenureError.is(error)) throw error;
     const why = error instanceof Error ? error.message : String(error);

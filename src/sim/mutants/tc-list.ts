@@ -167,8 +167,9 @@ export const TC_MUTANTS: readonly Mutant[] = [
   }),
   mutant("release-with-open-gate", "2.3 release", {
     file: LEADING,
-    find: "    if (this.#hasBegun) await options.work.ends(leader.term);\n    this.#releaseAll();",
-    replace: "    this.#releaseAll();\n    if (this.#hasBegun) await options.work.ends(leader.term);",
+    find: "    if (this.#hasBegun) await options.work.ends(leader.term);\n    void this.#releaseAll()",
+    replace:
+      "    void this.#releaseAll();\n    if (this.#hasBegun) await options.work.ends(leader.term);\n    void Promise.resolve(true)",
   }),
   mutant("holder-by-id-only", "2.2 incarnation", {
     file: VOTER,
@@ -226,8 +227,8 @@ export const TC_MUTANTS: readonly Mutant[] = [
     find: "Math.max(0, leftMs() - LEFT_FAN_OUT_MS)",
     replace: "10 * LEAVE_MS + LEFT_FAN_OUT_MS",
   }),
-  mutant("campaigns-unwanted", "decision 67 willingness", {
+  ofRosters("campaigns-unwanted", "decision 67 willingness", {
     file: "controller/coordinators/coordinator.ts",
-    find: "    if (!this.#isWanted) return false;\n",
+    find: "    if (!this.#context.isWanted) return false;\n",
   }),
 ];

@@ -49,6 +49,8 @@ export class TcNode {
   readonly service: CoordinatorService;
   /** The term for which its work runs, also while it winds up. */
   working: number | null = null;
+  /** Whether somebody here wants it to lead. */
+  isWanted = true;
   readonly #post: Post;
 
   private constructor(boot: Boot, files: CoordinatorFiles, seeds: readonly string[], of: Stageful) {
@@ -89,6 +91,7 @@ export class TcNode {
           this.working = null;
         },
       },
+      isWanted: () => this.isWanted,
       newClusterId: () => `cluster-${self}-${boot.life}`,
       news: (news) => watch.news(this, news),
       fatal: (error) => boot.fatal(error),

@@ -94,7 +94,10 @@ export class Operator {
     const node = this.#stage.node(name);
     if (node === undefined) return false;
     this.#stage.oracle.wanted(node, isWanted);
-    return this.#stage.world.call(name, () => void (node.coordinator.isWanted = isWanted));
+    return this.#stage.world.call(name, () => {
+      node.isWanted = isWanted;
+      node.coordinator.wake();
+    });
   }
 
   /** Started again at another address; with `other`, the two change places. */

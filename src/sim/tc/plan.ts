@@ -92,7 +92,7 @@ const KINDS = weighted<Kind>(Object.fromEntries(Object.entries(WEIGHTS).map(([ki
 const AIMED: Readonly<Record<TcKnobs["aim"], readonly Kind[]>> = {
   none: [],
   founding: ["lost-founder"],
-  roster: ["leave", "partition", "cut-one-way", "crash", "wipe"],
+  roster: ["leave", "partition", "cut-one-way", "crash", "wipe", "unwilling"],
   recovery: ["recover"],
   clock: ["stop-and-go", "stop-and-go", "others-restart", "cut", "resign", "odd-ttl"],
   registry: ["deaf-member", "deaf-member", "crash", "cut-one-way"],

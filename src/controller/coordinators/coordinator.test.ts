@@ -1,0 +1,140 @@
+// What the loop must stand: answers that come late, disks that hang, nodes with two disks, requests without end.
+
+import { describe, expect, test } from "vitest";
+import type { VoterRequest } from "../../core/lease/index.ts";
+import { LEASE_TRUST_MS, LEASE_TTL_MS, REGISTRY_ENTRIES_MAX } from "../../core/lease/limits.ts";
+import { acquire, release, rosterOf } from "../../core/lease/test-lease.ts";
+import { settled } from "../../loops/test-clock.ts";
+import type { Coordinator } from "./coordinator.ts";
+import { DESK_REQUESTS_MAX } from "./limits.ts";
+import { Bench } from "./test-bench.ts";
+
+async function led(bench: Bench): Promise<Coordinator> {
+  const coordinator = bench.start();
+  await bench.clock.advance(10);
+  expect(coordinator.leads).toBe(1);
+  return coordinator;
+}
+
+describe("answers that are processed late (trap 29)", () => {
+  test("time comes first: a stop that ended the leadership ends it before an answer can say anything else", async () => {
+    const bench = new Bench();
+    const coordinator = await led(bench);
+    bench.isKept = ({ request }) => request.kind === "renew";
+    await bench.clock.advance(1_000);
+    const leadership = coordinator.leadership!;
+    const { committed } = leadership;
+    leadership.changeRegistry(bench.clock.now, [{ backendHash: "h", endpoint: "e" }], []);
+    coordinator.wake();
+    await settled();
+    // The process stops, and its answers wait in its sockets.
+    bench.clock.stop(LEASE_TTL_MS);
+    bench.deliver();
+    await settled();
+    expect(leadership.over).toBe("expired");
+    expect(leadership.committed).toBe(committed);
+  });
+
+  test("trust counts from the sending, however late the answer is processed: the gate stays closed (trap 44)", async () => {
+    const bench = new Bench();
+    const coordinator = await led(bench);
+    bench.isKept = ({ request }) => request.kind === "renew";
+    await bench.clock.advance(1_000);
+    bench.clock.stop(LEASE_TRUST_MS);
+    bench.deliver();
+    await settled();
+    expect(coordinator.leads).toBeNull();
+  });
+});
+
+describe("a disk that hangs (trap 30)", () => {
+  test("ends the leadership of its node, although a majority of the others answers", async () => {
+    const bench = new Bench();
+    const coordinator = await led(bench);
+    bench.isHung = true;
+    coordinator.leadership!.changeRegistry(bench.clock.now, [{ backendHash: "h", endpoint: "e" }], []);
+    coordinator.wake();
+    await bench.clock.advance(LEASE_TRUST_MS + 50);
+    expect(coordinator.leads).toBeNull();
+    await bench.clock.advance(LEASE_TTL_MS - LEASE_TRUST_MS);
+    expect(bench.news).toContainEqual({ kind: "over", term: 1, because: "expired" });
+    // The others were released, and this node does not come back.
+    expect(bench.kinds("release").map(({ to }) => to)).toEqual(["b", "c"]);
+    await bench.clock.advance(60_000);
+    expect(coordinator.leads).toBeNull();
+    expect([...bench.others.values()].map((voter) => voter.leaderAt(bench.clock.nowMs))).toEqual([null, null]);
+  });
+
+  test("takes no more requests than it can keep: a node whose disk hangs for a day has no day's requests in memory", async () => {
+    const bench = new Bench();
+    const coordinator = bench.start({ isWanted: () => false });
+    bench.isHung = true;
+    const answered: string[] = [];
+    const ask = (request: VoterRequest): void =>
+      void coordinator.answer("b", request).then(({ outcome }) => answered.push(outcome.kind));
+    ask(acquire("b@1", "a@1", 1, rosterOf(0, 1, "a@1", "b@1", "c@1")));
+    for (let at = 0; at < 3 * DESK_REQUESTS_MAX; at++) ask(release("b@1", "a@1", 7));
+    await settled();
+    expect(answered).toEqual([]);
+    bench.recover();
+    for (let at = 0; at < DESK_REQUESTS_MAX; at++) await settled();
+    // Whatever came above the bound is as if it had been lost on its way.
+    expect(answered.length).toBe(DESK_REQUESTS_MAX);
+    ask(release("b@1", "a@1", 7));
+    await settled();
+    expect(answered.length).toBe(DESK_REQUESTS_MAX + 1);
+  });
+});
+
+describe("an identity with two disks", () => {
+  const replaced = async (bench: Bench, coordinator: Coordinator, by: string): Promise<void> => {
+    bench.seat(by);
+    for (let second = 0; second < 10; second++) {
+      bench.announce(coordinator);
+      await bench.clock.advance(1_000);
+    }
+  };
+  const voters = ({ leadership }: Coordinator): string => leadership!.roster.voters.map(({ peer }) => peer).join(" ");
+
+  test("its last disk votes: a former one that comes back is admitted once, and not removed and admitted for ever", async () => {
+    const bench = new Bench();
+    const coordinator = await led(bench);
+    await replaced(bench, coordinator, "c@2");
+    expect(voters(coordinator)).toBe("a@1 b@1 c@2");
+    await replaced(bench, coordinator, "c@1");
+    expect(voters(coordinator)).toBe("a@1 b@1 c@1");
+    const { version } = coordinator.leadership!.roster;
+    await bench.clock.advance(5_000);
+    expect(coordinator.leadership!.roster.version).toBe(version);
+  });
+});
+
+describe("the registry", () => {
+  const entries = Array.from({ length: REGISTRY_ENTRIES_MAX }, (_, at) => ({
+    backendHash: `hash-${at}`,
+    endpoint: `https://island-${at}`,
+  }));
+  const more = { backendHash: "hash-more", endpoint: "https://island-more" };
+
+  test("that is full takes no more, and what comes after that is written as ever: one server's entries end nobody's process", async () => {
+    const bench = new Bench();
+    const coordinator = await led(bench);
+    coordinator.leadership!.changeRegistry(bench.clock.now, entries, []);
+    coordinator.wake();
+    await bench.clock.advance(100);
+    const ask = async (change: "register" | "unregister", entry: typeof more): Promise<string> => {
+      let kind = "none";
+      const asked = coordinator.answer("b", { kind: "registry", change, entry, isForwarded: true });
+      asked.then(
+        (answer) => (kind = answer.kind),
+        (error: unknown) => (kind = String(error)),
+      );
+      await bench.clock.advance(5_000);
+      return kind;
+    };
+    expect(await ask("register", more)).toBe("full");
+    expect(await ask("unregister", entries[0]!)).toBe("done");
+    expect(await ask("register", more)).toBe("done");
+    expect(bench.fatals).toEqual([]);
+  });
+});
