@@ -191,7 +191,13 @@ export class Voter {
   /** What is wrong with a request's roster, whoever leads. */
   #rosterProblem({ holder, term, ttlMs }: AcquireRequest | RenewRequest, roster: Roster): LeaseRefusal | null {
     const generation = generationOf(roster.term);
-    if (!Number.isSafeInteger(term) || generationOf(term) !== generation || roster.term > term || !isVoter(roster, holder)) return "impossible";
+    if (
+      !Number.isSafeInteger(term) ||
+      generationOf(term) !== generation ||
+      roster.term > term ||
+      !isVoter(roster, holder)
+    )
+      return "impossible";
     if (!(ttlMs > 0)) return "invalid-ttl";
     const own = this.#ledger.roster;
     const isSame = own !== null && generationOf(own.term) === generation;

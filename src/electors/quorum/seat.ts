@@ -89,7 +89,8 @@ export class QuorumSeat implements Seat {
     this.#leave(new StaleEpochError(this.#claim.scope, epoch));
     // The gate is closed and the work has ended: only now may the release leave.
     const isConfirmed = await this.#quorum.release(epoch);
-    if (!isConfirmed) throw unavailable("no majority of the coordinators has confirmed the release; the lease ends by itself");
+    if (!isConfirmed)
+      throw unavailable("no majority of the coordinators has confirmed the release; the lease ends by itself");
   }
 
   abandon(): void {
