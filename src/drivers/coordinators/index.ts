@@ -1,3 +1,3 @@
 // The door to other coordinators.
 
-export { type TcAnswer, type TcExchange, TcHttp, type TcHttpOptions, type TcTls } from "./tc-http.ts";
+export { TcHttp, type TcHttpOptions } from "./tc-http.ts";
