@@ -125,11 +125,11 @@ it("every route for certificates is in the table, with its kinds, and none of th
   for (const { route } of ROWS) if (known.has(route)) expect(known.get(route), route).toBeDefined();
   const registered = t.api.routes().filter(({ identities }) => identities !== null);
   const expected = ROWS.flatMap(({ method, path, kinds }) =>
-    (method === "GET" ? ["GET", "HEAD"] : [method]).map((one) => [one, path, kinds]),
+    (method === "GET" ? ["GET", "HEAD"] : [method]).map((one) => `${one} ${path} ${kinds.toSorted().join()}`),
   );
-  expect(registered.map(({ method, path, identities }) => [method, path, identities]).toSorted()).toEqual(
-    expected.toSorted(),
-  );
+  const found = registered.map(({ method, path, identities }) => `${method} ${path} ${identities!.toSorted().join()}`);
+  expect(new Set(found)).toEqual(new Set(expected));
+  expect(found).toHaveLength(expected.length);
 });
 
 describe.each(ROWS)("$route", ({ method, path, kinds }) => {
