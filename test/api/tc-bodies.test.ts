@@ -182,7 +182,7 @@ describe.each(IDS)("%s", (id) => {
     const more = good === "{" ? "" : ",";
     for (const text of [
       "{",
-      `${good}`,
+      good,
       `${good}${more}"__proto__":{"polluted":1}}`,
       `${good}${more}"__pro\\u0074o__":{"polluted":1}}`,
       `${good}${more}"constructor":{"prototype":{"polluted":1}}}`,
