@@ -68,7 +68,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   supervisor: ["core", "ports", "loops"],
 
   contract: ["core/kit", "type core", "words", "npm"],
-  api: ["core/kit", "core/events", "ports", "loops", "contract", "npm"],
+  // core/lease: what coordinators say to each other, which the routes and the driver must write and read alike.
+  api: ["core/kit", "core/events", "core/lease", "ports", "loops", "contract", "npm"],
   client: ["contract", "core/events", "words"],
   // The dashboard checks proofs of events itself, with the code that everybody checks them with.
   web: ["client", "contract", "core/events", "core/mesh", "words", "npm"],
@@ -76,6 +77,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   drivers: ["core/kit", "type core", "ports", "drivers/http", "drivers/disk", "node:", "npm"],
   // The thread of mesh.sqlite folds the events that it is given: nothing that is decided, and too much for the main thread.
   "drivers/sqlite": ["core/events", "core/mesh"],
+  "drivers/coordinators": ["core/lease"],
   sim: ["core", "ports", ...LOOPS, ...SURFACES, "node/assembly"],
 
   "node/assembly": ["core", "ports", ...LOOPS, "contract", "api"],
@@ -96,6 +98,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "cli/agent": CLI_ROOT,
   "cli/support": CLI_ROOT,
   "cli/mesh": CLI_ROOT,
+  "cli/tc": CLI_ROOT,
   "cli/dev": CLI_ROOT,
   "cli/sim": [...CLI_ROOT, "sim"],
 };

@@ -2,9 +2,17 @@
 // all mistakes at once, and a read says how fresh it is.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import { describeMistakes, type Route, type RouteId, ROUTES, type Shape, typedQuery } from "../contract/index.ts";
+import {
+  describeMistakes,
+  type FieldErrors,
+  type Route,
+  type RouteId,
+  ROUTES,
+  type Shape,
+  typedQuery,
+} from "../contract/index.ts";
 import { assert } from "../core/kit/assert.ts";
-import { TenureError } from "../core/kit/errors.ts";
+import { type ErrorCode, TenureError } from "../core/kit/errors.ts";
 import type { InTurn } from "../ports/events.ts";
 import type { Answer, Call, Handler, Handlers, Service, StreamAnswer } from "./handlers/handler.ts";
 import type { Admission } from "./traffic/long-polls.ts";
@@ -61,12 +69,13 @@ function requireLeader({ cluster, nodeId }: Service): void {
 
 export function registerExtras(app: FastifyInstance, routes: readonly ExtraRoute[], traffic: Traffic): void {
   for (const route of routes) {
-    const { method, path, role } = route;
+    const { method, path, role, identities } = route;
     const isWrite = method !== "GET";
     const config = {
       registered: {
         name: `${method} ${path}`,
         role,
+        forIdentities: forIdentities(method, identities),
         operation: null,
         limited: null,
         isWrite,
@@ -97,17 +106,24 @@ function registered(id: RouteId, route: Route): Registered {
   const { method, path, role, isAdmin, limited, kind } = route;
   const { isFenced = false, isOwnView = false, isForSites = false } = route;
   const isWrite = kind === "write" || (kind === "local" && method === "POST");
+  const name = `${method} ${path}`;
   const isProbe = id === "livez" || id === "readyz";
+  assert(role !== "public" || route.identities === undefined, "a route for kinds of certificates is not public");
+  const who = { role, forIdentities: forIdentities(method, route.identities) };
   const operation = isAdmin ? id : null;
-  return { name: `${method} ${path}`, role, operation, limited, isWrite, isFenced, isOwnView, isForSites, isProbe };
+  return { name, ...who, operation, limited, isWrite, isFenced, isOwnView, isForSites, isProbe };
+}
+
+function forIdentities(method: Route["method"], kinds: Route["identities"]): Registered["forIdentities"] {
+  return kinds === undefined ? null : { kinds, isRead: method === "GET" };
 }
 
 /** Throws BAD_REQUEST with every field that is wrong. */
 function checkedCall(route: Route, request: FastifyRequest, traffic: Traffic): Call<RouteId> {
   const query = checked(route.query, typedQuery(route.query, request.query as Record<string, unknown>), "the query");
   const params = route.params === null ? null : checked(route.params, request.params, "the path");
-  const body =
-    route.body === null ? null : checked(route.body, request.body === undefined ? {} : request.body, "the body");
+  const sent = request.body === undefined ? {} : request.body;
+  const body = route.body === null ? null : checked(route.body, sent, "the body", route.fieldErrors);
   if (body === null && request.body !== undefined) {
     throw new Refusal("BAD_REQUEST", "This takes no body. Send none.", { field: "body" });
   }
@@ -136,13 +152,20 @@ function admissionOf(request: FastifyRequest, traffic: Traffic): Admission {
   };
 }
 
-function checked(shape: Shape, value: unknown, whole: string): unknown {
+function checked(shape: Shape, value: unknown, whole: string, codes: FieldErrors = {}): unknown {
   const result = shape.check(value);
   if (result.ok) return result.value;
   const [first] = result.mistakes;
-  throw new Refusal("BAD_REQUEST", sentence(describeMistakes(result.mistakes, whole)), {
-    field: first === undefined || first.field === "" ? whole.replace(/^the /, "") : first.field,
-  });
+  const field = first === undefined || first.field === "" ? whole.replace(/^the /, "") : first.field;
+  throw new Refusal(codeOf(codes, field, value), sentence(describeMistakes(result.mistakes, whole)), { field });
+}
+
+/** Of the first mistake; the message has all. An empty text or null is no value. */
+function codeOf(codes: FieldErrors, field: string, value: unknown): ErrorCode {
+  const name = /^[^.[]*/.exec(field)![0];
+  if (!Object.hasOwn(codes, name)) return "BAD_REQUEST";
+  const given = (value as Readonly<Record<string, unknown>>)[name] ?? "";
+  return codes[name]![given === "" ? 0 : 1];
 }
 
 function sentence(text: string): string {

@@ -1,6 +1,6 @@
 // What the API is made with: the ports it serves, who is let in, and its bounds.
 
-import type { ApiKey, CertificatePeer, Role } from "../contract/index.ts";
+import type { ApiKey, CertificatePeer, Role, Route } from "../contract/index.ts";
 import { ENTRY_BYTES_MAX } from "../core/kit/limits.ts";
 import {
   CONNECTION_IDLE_MS,
@@ -15,6 +15,7 @@ import {
 import type { Arrivals } from "../ports/mesh/arrivals.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Cluster } from "../ports/cluster.ts";
+import type { Coordinators } from "../ports/coordinators.ts";
 import type { Controllers } from "../ports/mesh/controllers.ts";
 import type { Events } from "../ports/events.ts";
 import type { Jobs } from "../ports/jobs.ts";
@@ -40,6 +41,8 @@ export interface ApiOptions {
   readonly meshState?: MeshState | undefined;
   /** What has arrived here of all sites; undefined: nothing but the own events ever has, and their sequences are the arrivals. */
   readonly arrivals?: (() => Arrivals | undefined) | undefined;
+  /** Absent: this node takes no part in transactions over several islands. */
+  readonly coordinators?: Coordinators | undefined;
   readonly nodeId: string;
   /** On every answer: epochs of two clusters do not compare, and a client must notice that a URL has another one behind it. */
   readonly clusterId: string;
@@ -48,6 +51,8 @@ export interface ApiOptions {
   readonly trustDomain: string;
   /** It will listen on a loopback address: only then is anybody let in unknown. */
   readonly isLoopback: boolean;
+  /** Reads of routes for certificates (Route.identities) are open to everybody on loopback. */
+  readonly tcAuthDisabled?: boolean | undefined;
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
   readonly diagnostics: () => Diagnostics;
   readonly logger: Logger;
@@ -122,6 +127,7 @@ export interface ExtraRoute {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
   readonly path: string;
   readonly role: Role;
+  readonly identities?: Route["identities"];
   handle(call: {
     readonly params: Readonly<Record<string, string>>;
     readonly query: Readonly<Record<string, unknown>>;

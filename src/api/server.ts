@@ -15,6 +15,7 @@ import {
   showAddress,
 } from "../contract/index.ts";
 import { TenureError } from "../core/kit/errors.ts";
+import type { IdentityKind } from "../core/kit/spiffe.ts";
 import { STOP_GRACE_MS } from "../core/kit/timeouts.ts";
 import { adminHandlers } from "./handlers/admin.ts";
 import { drainHandlers } from "./handlers/drain.ts";
@@ -48,6 +49,7 @@ import { Shares } from "./traffic/shares.ts";
 import { SiteDoor } from "./traffic/site-door.ts";
 import { steeringHandlers } from "./handlers/steering.ts";
 import { StreamPlaces } from "./streams/stream-places.ts";
+import { tcHandlers } from "./handlers/tc.ts";
 import { Traffic } from "./traffic/traffic.ts";
 import { registerWeb } from "./web.ts";
 
@@ -69,6 +71,8 @@ export interface KnownRoute {
   readonly method: string;
   readonly path: string;
   readonly role: Registered["role"] | null;
+  /** Route.identities: the role is not looked at. */
+  readonly identities: readonly IdentityKind[] | null;
 }
 
 export async function createApi(options: ApiOptions): Promise<Api> {
@@ -112,6 +116,7 @@ class ApiServer implements Api {
       rounds: new KeyRounds(options, this.#limits),
       nodeId: options.nodeId,
       isLoopback,
+      isTcOpen: options.tcAuthDisabled === true,
       sha256,
       trustDomain,
       peers: () => this.#peers,
@@ -148,8 +153,9 @@ class ApiServer implements Api {
     // Before Fastify sees it, so that it holds for what no hook sees: a path that can't be decoded.
     app.server.prependListener("request", (request, answer) => this.#connections.asked(request.socket, answer));
     app.addHook("onRoute", ({ method, path, config }) => {
-      const role = config?.registered?.role ?? null;
-      for (const one of [method].flat()) this.#routes.push({ method: one, path, role });
+      const { role = null, forIdentities } = config?.registered ?? {};
+      const identities = forIdentities?.kinds ?? null;
+      for (const one of [method].flat()) this.#routes.push({ method: one, path, role, identities });
     });
     await this.#traffic.install(app);
     const { jobs, ...options } = this.#options;
@@ -188,6 +194,7 @@ class ApiServer implements Api {
       ...meshOperatorHandlers(service, options.lines, options.links),
       ...meshLinksHandlers(service, options.links),
       ...meshStateHandlers(service),
+      ...tcHandlers(service),
       ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs, options.lines)),
     };
     registerEndpoints(app, service, handlers, this.#traffic);

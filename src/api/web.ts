@@ -41,7 +41,7 @@ const EXPOSED = [
 export function registerWeb(app: FastifyInstance, files: readonly WebFile[], cluster: Members): void {
   for (const file of files) {
     const is = { isWrite: false, isFenced: false, isOwnView: true, isForSites: false, isProbe: false };
-    const about = { role: "public", operation: null, limited: null, ...is } as const;
+    const about = { role: "public", forIdentities: null, operation: null, limited: null, ...is } as const;
     app.route({
       method: "GET",
       url: file.path,

@@ -70,6 +70,8 @@ export const MESH_LOG_POLL_MS = 500;
 export const MESH_VERIFY_MS = 86_400_000;
 /** Of a question that a node is too busy to answer. */
 export const MESH_RETRIES_MAX = 20;
+/** Beyond a coordinator's own limit for leaving (LEAVE_MS, 15 s, and calls to all members around it), so that the node says how it ended. */
+export const TC_LEAVE_LIMIT_MS = 30_000;
 
 // ---- tenure sim
 

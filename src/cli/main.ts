@@ -39,6 +39,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   schedule: async () => (await import("./schedule/command.ts")).schedule,
   event: async () => (await import("./event/command.ts")).event,
   mesh: async () => (await import("./mesh/command.ts")).mesh,
+  tc: async () => (await import("./tc/command.ts")).tc,
   cert: async () => (await import("./cert/command.ts")).cert,
   config: async () => (await import("./config/command.ts")).config,
   support: async () => (await import("./support/command.ts")).support,

@@ -5,6 +5,7 @@ import { type ErrorCode, refuseUnknownOptions, TenureError } from "../contract/e
 import { toCamel, toSnake } from "../contract/snake-case.ts";
 import { CALL_MS } from "../contract/timeouts.ts";
 import { Caller, type CallOptions, readQuery, type ReadOptions } from "./caller.ts";
+import { type ClientCoordinators, coordinatorsOf } from "./coordinators/index.ts";
 import { type ClientFetch, exchange, jsonOf } from "./exchange.ts";
 import { type ClientJobs, jobsOf } from "./jobs.ts";
 import { DOWNLOAD_TIMEOUT_MS, NODE_TIMEOUT_MS } from "./limits.ts";
@@ -81,6 +82,8 @@ export interface ClientCluster {
   /** What the node at `url` has written down. */
   audit(url: string, options?: CallOptions): Promise<AuditView>;
   readonly scopes: ClientScopes;
+  /** Of transactions over several clusters. */
+  readonly coordinators: ClientCoordinators;
 }
 
 /** All there are, for those whom no compiler tells of a misspelt one. */
@@ -124,11 +127,13 @@ export function callerWith(options: ClientOptions, keyAdvice: string): Caller {
 
 class ServersClient implements ClientCluster {
   readonly scopes: ClientScopes;
+  readonly coordinators: ClientCoordinators;
   readonly #caller: Caller;
 
   constructor(caller: Caller) {
     this.#caller = caller;
     this.scopes = scopesOf(caller);
+    this.coordinators = coordinatorsOf(caller);
   }
 
   async leader(options: CallOptions = {}): Promise<LeaderView> {

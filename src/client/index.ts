@@ -3,6 +3,8 @@
 export type { CallOptions, ReadOptions } from "./caller.ts";
 export type { ClientCertificates } from "./certificates.ts";
 export { type Client, type ClientCluster, type ClientOptions, createClient, type NodeAnswer } from "./client.ts";
+export type { ClientCoordinators } from "./coordinators/index.ts";
+export type * from "./coordinators/views.ts";
 export type { EntityType, EventsOptions } from "./events.ts";
 export { calculateEventHash, type HashedEvent } from "../core/events/calculate-hash.ts";
 export type { ClientFetch } from "./exchange.ts";

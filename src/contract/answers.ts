@@ -47,6 +47,7 @@ const Alert = strict({
     "node_removed",
     "disk_cloned",
     "peer_unauthenticated",
+    "certificate_ends",
     "clock_skewed",
     "clocks_disagree",
     "mesh_replay_differs",

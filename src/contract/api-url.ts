@@ -3,6 +3,9 @@
 import { Type } from "typebox";
 import { API_URL_LENGTH_MAX } from "./limits.ts";
 
+/** A URL does not show the port that its scheme has anyway. */
+const PORTS: Readonly<Record<string, string>> = { "http:": ":80", "https:": ":443" };
+
 export const ApiUrl = Type.Refine(
   Type.String({ maxLength: API_URL_LENGTH_MAX }),
   isApiUrl,
@@ -11,6 +14,8 @@ export const ApiUrl = Type.Refine(
 
 export function isApiUrl(value: string): boolean {
   const url = URL.parse(value);
-  if (url === null || !/^https?:$/.test(url.protocol)) return false;
-  return `${url.protocol}//${url.host}` === value.replace(/\/$/, "") || /:(80|443)\/?$/.test(value);
+  const port = url === null ? undefined : PORTS[url.protocol];
+  if (url === null || port === undefined) return false;
+  const plain = `${url.protocol}//${url.host}`;
+  return [plain, plain + port].includes(value.replace(/\/$/, ""));
 }

@@ -5,7 +5,7 @@
 // Authorities of other sites (mesh.peers) are trusted for one site each, and for nothing else: whatever is in a certificate that such an
 // authority has signed, it is that site's `controller`, in that site's trust domain, or nobody.
 
-import { formatSpiffeId, type IdentityKind, parseSpiffeId, uriNames } from "../core/kit/spiffe.ts";
+import { formatSpiffeId, type IdentityKind, parseSpiffeId, type SpiffeId, uriNames } from "../core/kit/spiffe.ts";
 import { CHAIN_DEPTH_MAX } from "./limits.ts";
 import type { Role } from "./roles.ts";
 
@@ -22,6 +22,8 @@ export interface CertificateCaller {
   /** The whole SPIFFE id. */
   readonly id: string;
   readonly role: Role;
+  /** Null: another site's, by an authority of its own or in its own trust domain. It is never of a kind that a route asks for. */
+  readonly identity: SpiffeId | null;
 }
 
 const ROLE_OF: Readonly<Record<IdentityKind, Role>> = {
@@ -62,13 +64,13 @@ export function certificateCaller(
   if (identity === undefined) return null;
   // Where other authorities than this cluster's own are trusted too, one that is not known vouches for nothing.
   if (authority === undefined && peers.some(({ authorities }) => authorities !== null)) return null;
-  const caller = { id: formatSpiffeId(identity), role: ROLE_OF[identity.kind] };
+  const caller = { id: formatSpiffeId(identity), role: ROLE_OF[identity.kind], identity };
   const signedFor = peers.filter(({ authorities }) => authorities?.includes(authority ?? "") ?? false);
   const isForeign = signedFor.length > 0;
   if (!isForeign && identity.trustDomain === trustDomain) return caller;
   const known = isForeign ? signedFor : peers.filter(({ authorities }) => authorities === null);
   const isPeer = known.some((peer) => peer.trustDomain === identity.trustDomain && peer.id === identity.name);
-  return isPeer && identity.kind === "controller" ? caller : null;
+  return isPeer && identity.kind === "controller" ? { ...caller, identity: null } : null;
 }
 
 interface Issued {

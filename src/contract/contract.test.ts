@@ -7,6 +7,7 @@ import { isLoopback, isWildcard, parseAddress, showAddress } from "./config/list
 import { allows, closes, type Role, ROLES } from "./roles.ts";
 import { ROUTES } from "./routes.ts";
 import { toCamel, toSnake } from "./snake-case.ts";
+import { IDENTITY_KINDS } from "../core/kit/spiffe.ts";
 import { suggestion } from "../core/kit/suggestion.ts";
 
 describe("snake_case and camelCase", () => {
@@ -82,7 +83,8 @@ describe("certificates", () => {
     ["URI:spiffe://tenure/backup/nightly", "backup"],
     ["URI:spiffe://tenure/controller/site-b", "controller"],
     ["URI:spiffe://tenure/controller/Site.B", null],
-    ["URI:spiffe://tenure/tc/x", null],
+    ["URI:spiffe://tenure/tc/orders", "viewer"],
+    ["URI:spiffe://tenure/root/x", null],
     ["URI:spiffe://tenure/operator/a, URI:spiffe://tenure/operator/b", null],
     ["URI:spiffe://tenure/operator/a, URI:https://example.org", null],
     ["DNS:a", null],
@@ -90,6 +92,24 @@ describe("certificates", () => {
     ['URI:"spiffe://tenure/operator/x"', null],
     [undefined, null],
   ])("%s is %s", (names, role) => expect(roleOf(names)).toBe(role));
+
+  it.each(IDENTITY_KINDS)(
+    "of the kind %s have a role, and name one identity; hole 6: with a second name they name nobody",
+    (kind) => {
+      const [trustDomain, name] = ["tenure", "n1"];
+      const trust = { trustDomain, peers: [] };
+      const uri = `URI:spiffe://tenure/${kind}/n1`;
+      expect(certificateCaller({ subjectaltname: uri }, trust)).toEqual({
+        id: `spiffe://tenure/${kind}/n1`,
+        role: expect.toBeOneOf(ROLES) as unknown,
+        identity: { trustDomain, kind, name },
+      });
+      for (const second of ["spiffe://tenure/server/n1", "spiffe://other/tc/x", "https://example.org"]) {
+        expect(certificateCaller({ subjectaltname: `${uri}, URI:${second}` }, trust)).toBeNull();
+        expect(certificateCaller({ subjectaltname: `URI:${second}, ${uri}` }, trust)).toBeNull();
+      }
+    },
+  );
 });
 
 describe("certificates of other sites", () => {
@@ -119,6 +139,20 @@ describe("certificates of other sites", () => {
     ["tenure/operator/ada", undefined, null],
     ["b.example/controller/b", undefined, null],
   ])("%s by %s is %s", (uri, authority, role) => expect(roleOf(uri, authority)).toBe(role));
+
+  it("have no identity here, whatever kind they claim: they are sites", () => {
+    const of = (uri: string, authority: string) =>
+      certificateCaller({ subjectaltname: `URI:spiffe://${uri}` }, { trustDomain: "tenure", peers }, authority);
+    expect(of("b.example/controller/b", "B1")).toMatchObject({ role: "controller", identity: null });
+    expect(of("d.example/controller/d", "OWN")).toMatchObject({ role: "controller", identity: null });
+    for (const kind of IDENTITY_KINDS) {
+      expect(of(`tenure/${kind}/b`, "OWN")?.identity).toEqual({ trustDomain: "tenure", kind, name: "b" });
+      for (const domain of ["tenure", "b.example"]) {
+        expect(of(`${domain}/${kind}/b`, "B1")?.identity ?? null).toBeNull();
+      }
+      expect(of(`b.example/${kind}/b`, "OWN")?.identity ?? null).toBeNull();
+    }
+  });
 
   it("have the authority at the end of their chain, where that is known", () => {
     const root: Record<string, unknown> = { fingerprint256: "R" };

@@ -1,6 +1,6 @@
 // The bounds of what a request, a page or a file of configuration may hold, beyond those of core/kit/limits.ts.
 
-export { SCOPE_PAGES_MAX } from "../core/kit/limits.ts";
+export { API_URL_LENGTH_MAX, SCOPE_PAGES_MAX } from "../core/kit/limits.ts";
 
 /** A day: who allows more staleness than that does not care. */
 export const STALE_MS_MAX = 86_400_000;
@@ -17,7 +17,6 @@ export const EVENTS_PER_PAGE_MAX = 1_000;
 export const JSON_VALUE_BYTES_MAX = 28;
 export const PATH_BYTES_MAX = 4_096;
 export const CONFIG_KEYS_MAX = 256;
-export const API_URL_LENGTH_MAX = 512;
 export const BACKEND_URL_LENGTH_MAX = 4_096;
 /** Of the archive: a century. */
 export const KEEP_DAYS_MAX = 36_525;

@@ -3,7 +3,7 @@
 
 import { ERRORS, type ErrorCode } from "../core/kit/errors.ts";
 import { IDEMPOTENCY_KEY_BYTES_MAX } from "../core/kit/limits.ts";
-import { COMMON_ERRORS, type Route } from "./route.ts";
+import { COMMON_ERRORS, type HeaderName, type Route } from "./route.ts";
 
 type Document = Readonly<Record<string, unknown>>;
 
@@ -22,7 +22,19 @@ const HEADERS = {
       "sequence:hash of an event that was seen: 409 HISTORY_REWRITTEN where this cluster's history has another one.",
     schema: { type: "string", pattern: "^[0-9]{1,15}:[0-9a-f]{64}$" },
   },
-} as const;
+  "X-Tenure-TC-Forwarded": {
+    description: "Set by a coordinator that forwards the call to the leader. Such a call is forwarded no further.",
+    schema: { type: "string", minLength: 1 },
+  },
+  "X-Tenure-TC-Leave-Fanout": {
+    description: "The call is one of those with which a leaving node removes its lease everywhere.",
+    schema: { type: "string", minLength: 1 },
+  },
+  "X-Tenure-TC-Replicate": {
+    description: "As X-Tenure-TC-Forwarded: the leader alone replicates.",
+    schema: { type: "string", minLength: 1 },
+  },
+} as const satisfies Readonly<Record<HeaderName, object>>;
 
 const ERROR_SCHEMA = {
   type: "object",
@@ -37,6 +49,10 @@ const ERROR_SCHEMA = {
     leader_epoch: { type: ["integer", "null"] },
     node_id: { type: "string" },
     role: { enum: ["LEADER", "STANDBY", "DRAINING"] },
+    detail: { type: "string", description: "Of the routes of coordinators: the message." },
+    leader_endpoint: { type: "string", description: "Of the routes of coordinators: where their leader is." },
+    reason: { type: "string", description: "Of a refused lease: which rule refused it." },
+    voter: { type: "object", description: "Of a refused lease: what the voter says of itself." },
   },
 } as const;
 
@@ -72,7 +88,8 @@ function operation(id: string, route: Route): Document {
     summary,
     "x-tenure-role": role,
     "x-tenure-kind": route.kind,
-    security: role === "public" ? [] : [{ key: [] }, { certificate: [] }],
+    ...(route.identities === undefined ? {} : { "x-tenure-certificates": route.identities }),
+    security: role === "public" ? [] : [...(route.identities === undefined ? [{ key: [] }] : []), { certificate: [] }],
     parameters: [
       ...parametersOf("path", route.params?.schema),
       ...parametersOf("query", route.query.schema),

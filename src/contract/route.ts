@@ -30,7 +30,7 @@ export interface Route {
   /** Counted for each caller, and refused past a rate. */
   readonly limited: "admin" | "acquire" | null;
   /** Headers that mean something here, beside those of every route. */
-  readonly headers?: readonly ("Idempotency-Key" | "Last-Event-ID" | "X-Tenure-Event-Point")[];
+  readonly headers?: readonly HeaderName[];
   /** Its body may be as large as an entry of the log. */
   readonly isLarge?: boolean;
   /** Its body has a bound of its own. */
@@ -46,10 +46,23 @@ export interface Route {
   readonly isForSites?: boolean;
   /**
    * A route of the transaction coordinators: only client certificates of these kinds, of this cluster's own trust domain, may call it; API keys
-   * never suffice (designs/coordinators.md §3). `role` is then not looked at.
+   * never suffice. `role` is then not looked at.
    */
   readonly identities?: readonly IdentityKind[];
+  /** Fields of the body whose mistakes have codes of their own. */
+  readonly fieldErrors?: FieldErrors;
 }
+
+export type HeaderName =
+  | "Idempotency-Key"
+  | "Last-Event-ID"
+  | "X-Tenure-Event-Point"
+  | "X-Tenure-TC-Forwarded"
+  | "X-Tenure-TC-Leave-Fanout"
+  | "X-Tenure-TC-Replicate";
+
+/** By the field's name: the code where it is missing, and where it is wrong, or something in it. */
+export type FieldErrors = Readonly<Record<string, readonly [missing: ErrorCode, wrong: ErrorCode]>>;
 
 /**
  * METHOD_NOT_ALLOWED and NOT_FOUND stand for paths that are no route. INTERNAL is a mistake of ours on a read; a write that

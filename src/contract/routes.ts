@@ -11,6 +11,7 @@ import { MESH_STATE_ROUTES } from "./mesh/state-routes.ts";
 import * as requests from "./requests.ts";
 import { READ, READ_ERRORS, type Route, WRITE_ERRORS } from "./route.ts";
 import { shape } from "./shape.ts";
+import { TC_ROUTES } from "./tc/routes.ts";
 
 const MEMBER_ERRORS = [
   "MEMBER_UNKNOWN",
@@ -243,6 +244,7 @@ export const ROUTES = {
   ...MESH_OPERATOR_ROUTES,
   ...REGISTRY_ROUTES,
   ...MESH_STATE_ROUTES,
+  ...TC_ROUTES,
 } as const satisfies Readonly<Record<string, Route>>;
 
 export type RouteId = keyof typeof ROUTES;

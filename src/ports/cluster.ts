@@ -135,6 +135,7 @@ export type AlertName =
   | "node_removed"
   | "disk_cloned"
   | "peer_unauthenticated"
+  | "certificate_ends"
   | "clock_skewed"
   | "clocks_disagree"
   | "url_shared"

@@ -31,7 +31,10 @@ export interface MemberEndpoints {
 }
 
 export type RegistryAnswer =
+  /** Over the network only the entries of the backend that was asked about come back. */
   | { readonly kind: "done"; readonly registry: RegistryEntries }
+  /** It has as many entries as it takes: nothing has changed. */
+  | { readonly kind: "full" }
   /** A listed member has not stored it: nothing has changed. */
   | { readonly kind: "not-replicated" }
   | { readonly kind: "not-leader"; readonly leaderEndpoint: string | null }
@@ -64,6 +67,11 @@ export interface CoordinatorCalls {
 export interface LedgerFile {
   /** The ledger survives any crash once this resolves. A rejection ends the process. */
   write(ledger: Ledger): Promise<void>;
+}
+
+export interface MembershipFile {
+  /** Not durable: after a crash the file may be an older one, or none. One write at a time; a rejection is of no consequence. */
+  write(leases: readonly MembershipLeaseView[]): Promise<void>;
 }
 
 /** One membership lease each, by identity. Wall time; for discovery only. */

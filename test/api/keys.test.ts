@@ -63,3 +63,23 @@ describe("keys", () => {
     expect(await roles()).toEqual([]);
   });
 });
+
+describe("certificates", () => {
+  it("are revoked by their hash, those of members excepted: a server of another island is a caller like any other", async () => {
+    await using t = await startApi();
+    t.cluster.lead();
+    const revoke = async (id: string): Promise<unknown[]> => {
+      const body = { sha256: sha256(id), id, not_after_ms: Date.now() + 1_000_000 };
+      const { status, json } = await t.call("POST", "/v1/certificates/revoked", body);
+      return [status, json?.["error"] ?? json?.["id"]];
+    };
+    for (const id of ["spiffe://tenure/sdk/payer", "spiffe://tenure/tc/orders", "spiffe://tenure/server/far-1"]) {
+      expect(await revoke(id)).toEqual([200, id]);
+    }
+    const before = t.fingerprint();
+    for (const id of ["spiffe://tenure/server/n2", "spiffe://tenure/nobody/x", "https://example.org"]) {
+      expect(await revoke(id)).toEqual([400, "BAD_REQUEST"]);
+    }
+    expect(t.fingerprint()).toBe(before);
+  });
+});

@@ -67,6 +67,7 @@ describe("roles by certificate", () => {
     ["spiffe://tenure/agent/w1", { look: 200, submit: 403, lease: 200, acquire: 403, steer: 403 }],
     ["spiffe://tenure/sdk/payer", { look: 200, submit: 403, lease: 403, acquire: 200, steer: 403 }],
     ["spiffe://tenure/viewer/eve", { look: 200, submit: 403, lease: 403, acquire: 403, steer: 403 }],
+    ["spiffe://tenure/tc/orders", { look: 200, submit: 403, lease: 403, acquire: 403, steer: 403 }],
     ["spiffe://tenure/server/n2", { look: 200, submit: 403, lease: 403, acquire: 403, steer: 403 }],
   ])("%s", async (uri, may) => {
     const pair = await certificate(ca, uri);
@@ -104,7 +105,7 @@ describe("roles by certificate", () => {
       401,
       expect.objectContaining({
         error: "UNAUTHENTICATED",
-        message: expect.stringContaining("spiffe://tenure/operator/"),
+        message: expect.stringMatching(/spiffe:\/\/tenure\/server\|operator\|.*\|tc\/<name>/),
       }),
     ]);
   });

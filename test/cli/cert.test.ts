@@ -5,7 +5,9 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, it } from "vitest";
+import { IDENTITY_KINDS } from "../../src/core/kit/spiffe.ts";
 import { createCa, inspect, issue } from "../../src/drivers/pki/index.ts";
+import { TestAuthority } from "../wire/test-certificates.ts";
 import { atTheEnd, tenure, tenureJson } from "./test-tenure.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
@@ -144,14 +146,39 @@ it.concurrent("operators and programs get certificates that can't serve", async 
   expect(read(operator.cert_file).keyUsage).toEqual(["1.3.6.1.5.5.7.3.2"]);
   const sdk = await tenureJson<Made>("cert", "issue", "--dir", dir, "--sdk", "payer");
   expect(sdk.spiffe_id).toBe("spiffe://tenure/sdk/payer");
-  for (const kind of ["submitter", "agent", "backup", "viewer"]) {
-    const made = await tenureJson<Made>("cert", "issue", "--dir", dir, `--${kind}`, "w.1");
-    expect(made).toMatchObject({ code: 0, spiffe_id: `spiffe://tenure/${kind}/w.1` });
-    expect(made.cert_file).toBe(join(dir, `${kind}-w.1.crt`));
+  for (const kind of IDENTITY_KINDS.filter((one) => one !== "server")) {
+    const made = await tenureJson<Made>("cert", "issue", "--dir", dir, `--${kind}`, "w-1");
+    expect(made).toMatchObject({ code: 0, spiffe_id: `spiffe://tenure/${kind}/w-1`, key: "new" });
+    expect(made.cert_file).toBe(join(dir, `${kind}-w-1.crt`));
+    expect(read(made.cert_file).subjectAltName).toBe(`URI:spiffe://tenure/${kind}/w-1`);
     expect(read(made.cert_file).keyUsage).toEqual(["1.3.6.1.5.5.7.3.2"]);
   }
-  const site = await tenureJson<Made>("cert", "issue", "--dir", dir, "--controller", "site-b");
-  expect(site).toMatchObject({ code: 0, spiffe_id: "spiffe://tenure/controller/site-b" });
+});
+
+it.concurrent("a transaction's client has one URI name, keeps its key, and makes no node of the directory that it is issued to", async () => {
+  const dir = await authority("--trust-domain", "prod.example");
+  const out = join(directory(), "node");
+  const node = await tenureJson<Made>("cert", "issue", "--dir", dir, "--out", out);
+  const issued = () => tenureJson<Made>("cert", "issue", "--dir", dir, "--out", out, "--tc", "orders.eu");
+  expect(await issued()).toMatchObject({ spiffe_id: "spiffe://prod.example/tc/orders.eu", key: "new" });
+  const made = await issued();
+  expect(made).toMatchObject({ name: "orders.eu", key: "kept", cert_file: join(out, "tc-orders.eu.crt") });
+  expect(read(made.cert_file).subjectAltName).toBe("URI:spiffe://prod.example/tc/orders.eu");
+  // The node's next certificate is the same node's.
+  expect(await tenureJson<Made>("cert", "issue", "--dir", dir, "--out", out)).toMatchObject({
+    name: node.name,
+    key: "kept",
+  });
+  const { certificates } = await tenureJson<Shown>("cert", "show", made.cert_file);
+  expect(certificates).toMatchObject([
+    { spiffe_id: "spiffe://prod.example/tc/orders.eu", node_id: null, problems: [] },
+  ]);
+});
+
+it("what is no identity is told with every kind that there is", async () => {
+  const { cert } = await (await TestAuthority.make()).forged(["https://example.org"]);
+  const [found] = inspect(cert, Date.now());
+  expect(found?.problems[0]).toBe(`its URI name is not spiffe://<trust domain>/${IDENTITY_KINDS.join("|")}/<name>`);
 });
 
 it.concurrent("show tells what is in a file, and warns of what is wrong", async () => {
@@ -212,6 +239,9 @@ it.concurrent.each([
   [["issue", "--operator", "a", "--sdk", "b"], "give one of --operator and --sdk"],
   [["issue", "--agent", "a", "--viewer", "b"], "give one of --agent and --viewer"],
   [["issue", "--submitter", "a b"], "--submitter takes up to 63"],
+  [["issue", "--tc", "a/b"], "--tc takes up to 63"],
+  [["issue", "--tc", "a", "--sdk", "b"], "give one of --sdk and --tc"],
+  [["issue", "--tc", "a", "--host", "h"], "--host belongs to a node's"],
   [["issue", "--operator", "a", "--host", "h"], "--host belongs to a node's"],
   [["issue", "--host", "n1:7400"], "without ports"],
   [["issue", "--days", "0"], "--days takes a number"],

@@ -53,6 +53,7 @@ describe("tenure completion bash", () => {
     ["tenure clu", ["cluster"]],
     ["tenure cluster ", ["status", "elections", "transfer", "drain", "resume", "snapshot"]],
     ["tenure cluster snapshot v", ["verify"]],
+    ["tenure tc rm ", ["list", "register", "unregister"]],
     ["tenure cluster --url http://127.0.0.1:7100 tr", ["transfer"]],
     ["tenure cluster transfer --f", ["--force"]],
     ["tenure cluster status -o ", ["table", "json"]],

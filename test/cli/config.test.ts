@@ -194,6 +194,37 @@ describe("tenure config check", () => {
     expect((await check()).warnings.join("\n")).not.toContain("api.advertise");
   });
 
+  it("says who the node is among coordinators, by its certificate, and refuses one that names no node", async () => {
+    const certs = join(directory, "tc");
+    expect(await tenure("cert", "init", "--dir", certs)).toMatchObject({ code: 0 });
+    expect(await tenure("cert", "issue", "--dir", certs, "--node-id", "berlin-1")).toMatchObject({ code: 0 });
+    expect(await tenure("cert", "issue", "--dir", certs, "--operator", "joe")).toMatchObject({ code: 0 });
+    const checked = (name: string) => {
+      const files = ["crt", "key"].map((ending) => join(certs, `${name}.${ending}`));
+      const tls = { cert_file: files[0], key_file: files[1], client_ca_file: join(certs, "ca.crt") };
+      const api = { advertise: "https://127.0.0.1:7401", tls };
+      return file({ ...VALID, api, tc: { join: ["https://127.0.0.1:7401", "https://127.0.0.1:7411"] } });
+    };
+    const path = checked("berlin-1");
+    expect(await tenureJson("config", "check", path)).toMatchObject({
+      code: 0,
+      tc: {
+        identity: "berlin-1",
+        endpoint: "https://127.0.0.1:7401",
+        join: ["https://127.0.0.1:7401", "https://127.0.0.1:7411"],
+      },
+    });
+    expect((await tenure("config", "check", path)).stdout).toMatch(
+      /^coordinator +berlin-1 at https:\/\/127\.0\.0\.1:7401; joins https:\/\/127\.0\.0\.1:7401, https:\/\/127\.0\.0\.1:7411$/m,
+    );
+    const { code, stderr } = await tenure("config", "check", checked("operator-joe"));
+    expect(code).toBe(78);
+    expect(stderr).toMatch(
+      /joe\.crt can't be a transaction coordinator's.*names spiffe:\/\/tenure\/operator\/joe.*tenure cert issue/,
+    );
+    expect(await tenureJson("config", "check", file(VALID))).toMatchObject({ code: 0, tc: null });
+  });
+
   it("takes TOML as well, and says who said what", async () => {
     const path = join(directory, "n1.toml");
     writeFileSync(path, 'node_id = "n1"\ndata_dir = "data"\n[log]\nlevel = "warn" # quiet\n');

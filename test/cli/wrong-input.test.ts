@@ -27,6 +27,7 @@ import { schema } from "../../src/cli/schema/command.ts";
 import { scope } from "../../src/cli/scope/command.ts";
 import { nextFire } from "../../src/node/worlds/system.ts";
 import { server } from "../../src/cli/server/command.ts";
+import { tc } from "../../src/cli/tc/command.ts";
 import { support } from "../../src/cli/support/command.ts";
 import { ERRORS, TenureError } from "../../src/core/kit/errors.ts";
 
@@ -47,6 +48,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   schedule,
   event,
   mesh,
+  tc,
   cert,
   config,
   support,

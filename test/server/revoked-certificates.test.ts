@@ -123,6 +123,13 @@ test(
     );
     const ofNode = await tenure("cert", "revoke", join(leader.home, `${leader.id}.crt`), ...access(cluster));
     expect(ofNode).toMatchObject({ code: 78, stderr: expect.stringContaining(`tenure member remove ${leader.id}`) });
+    // A server of another island is a caller like any other.
+    const island = join(cluster.directory, "far");
+    await tenure("cert", "issue", "--dir", cluster.authority, "--out", island, "--node-id", "far-1");
+    const far = new Holder(island, "far-1");
+    expect(await far.status(leader)).toBe(200);
+    expect(await tenure("cert", "revoke", far.file, ...access(cluster))).toMatchObject({ code: 0 });
+    expect(await far.status(leader)).toBe(401);
     // The same program with another certificate.
     await tenure(
       "cert",
@@ -150,7 +157,9 @@ test(
     for (const node of cluster.nodes) await node.restart();
     await cluster.steady();
     await everywhereOut();
-    expect((await listed(cluster)).certificates).toEqual([expect.objectContaining(entry)]);
+    const { certificates } = await listed(cluster);
+    const revoked = certificates.map((one) => one.spiffe_id);
+    expect(revoked.toSorted()).toEqual(["spiffe://tenure/sdk/payer", "spiffe://tenure/server/far-1"]);
 
     const [first] = cluster.nodes;
     for (const node of cluster.nodes) await node.kill9();

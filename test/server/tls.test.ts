@@ -194,6 +194,27 @@ describe("SIGHUP", () => {
     expect(await facts()).toEqual(before);
   });
 
+  test("a certificate that ends within two weeks is an alert of its node, until another one is taken", async () => {
+    const node = cluster.node("n2");
+    const alerts = async (): Promise<unknown[]> =>
+      (await node.view())?.alerts.filter(({ name }) => name === "certificate_ends") ?? [];
+    expect(await alerts()).toEqual([]);
+    const issue = ["cert", "issue", "--dir", cluster.authority, "--out", node.home, "--node-id", "n2", "-o", "json"];
+    expect(await tenure(...issue, "--days", "5")).toMatchObject({ code: 0 });
+    node.signal("SIGHUP");
+    await waitFor("its alert", async () => (await alerts()).length === 1);
+    expect(await alerts()).toMatchObject([
+      {
+        severity: "warning",
+        node_id: "n2",
+        message: expect.stringMatching(/for other nodes .* ends in 4 days, and .* for clients .* ends in 4 days: /),
+      },
+    ]);
+    expect(await tenure(...issue)).toMatchObject({ code: 0 });
+    node.signal("SIGHUP");
+    await waitFor("its end", async () => (await alerts()).length === 0);
+  });
+
   test("with files that can't be used changes nothing, and says so", async () => {
     const node = cluster.node("n3");
     const [was, before] = [await shown(node), await facts()];

@@ -68,6 +68,7 @@ export interface Service {
   readonly scopes: Scopes;
   readonly meshState?: ApiOptions["meshState"];
   readonly arrivals?: ApiOptions["arrivals"];
+  readonly coordinators?: ApiOptions["coordinators"];
   readonly nodeId: string;
   readonly clock: Clock;
   readonly nextTurn?: ApiOptions["nextTurn"];

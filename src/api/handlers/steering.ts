@@ -2,6 +2,7 @@
 
 import { toSnake } from "../../contract/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
+import { parseSpiffeId } from "../../core/kit/spiffe.ts";
 import type { Request } from "../../ports/jobs.ts";
 import type { Handlers, JobsParts, Service } from "./handler.ts";
 import { fenced, requestOf, unkeyedEpoch } from "./mutation.ts";
@@ -83,7 +84,7 @@ export function steeringHandlers(service: Service, parts: JobsParts): Pick<Handl
     revokeCertificate: async (call) => {
       const { sha256, id, not_after_ms: notAfterMs, leader_epoch: leaderEpoch } = call.body;
       const request = unkeyed(call.caller.name, leaderEpoch);
-      const revoke = () => certificates.revoke(request, { sha256, id, notAfterMs });
+      const revoke = () => certificates.revoke(request, { sha256, id: noMember(service, id), notAfterMs });
       return { body: toSnake(await fenced(service, leaderEpoch, revoke)) };
     },
     revokedCertificates: async ({ query }) => {
@@ -91,6 +92,14 @@ export function steeringHandlers(service: Service, parts: JobsParts): Pick<Handl
       return { body: { certificates: certificates.revoked().map((one) => toSnake(one)) } };
     },
   };
+}
+
+/** Who is a member is said in one place (decision 42). A server of another island, or one that was removed, is a caller like any other. */
+function noMember({ cluster }: Service, id: string): string {
+  const { kind, name } = parseSpiffeId(id) ?? {};
+  if (kind !== "server" || !cluster.view().members.some(({ nodeId }) => nodeId === name)) return id;
+  const why = `Node ${name} is a member of this cluster: it is taken out with tenure member remove, and its certificate is not revoked. Nothing was done.`;
+  throw new Refusal("BAD_REQUEST", why, { field: "id" });
 }
 
 /** Keys are what they are called: whoever repeats a change of one has it once. */

@@ -6,6 +6,8 @@
 // has a key, the others need one too. A key that is wrong is refused even where none is needed, or a typing mistake would
 // pass for a setup that works.
 //
+// Routes for kinds of certificates have a door of their own (identities.ts).
+//
 // Invariant: what this node does not know is no answer. A replicated key that is unknown here, or has too low a role here, is
 // refused only after this node has applied everything that was committed when it was shown (KeyRounds); and nobody is let in
 // unknown before this node has caught up once, for the keys that forbid it may be in what is still to come (decision 25).
@@ -25,24 +27,34 @@ import {
   ROLES,
 } from "../../contract/index.ts";
 import { API_KEY_LENGTH_MAX } from "../../core/kit/limits.ts";
+import { IDENTITY_KINDS, type SpiffeId } from "../../core/kit/spiffe.ts";
 import type { Keys } from "../../ports/keys.ts";
 import type { Cluster } from "../../ports/cluster.ts";
+import { type ForIdentities, hasIdentity, identityRefusal } from "./identities.ts";
 import type { KeyRounds } from "./key-rounds.ts";
 import type { Registered } from "./passage.ts";
 import { Refusal } from "../refusal.ts";
 
 export type Caller =
   | {
-      readonly how: "key" | "certificate";
+      readonly how: "key";
       readonly name: string;
       readonly role: Role;
       /** Of a replicated key. */
       readonly sha256?: string;
     }
+  | {
+      readonly how: "certificate";
+      readonly name: string;
+      readonly role: Role;
+      /** Null: of another site. */
+      readonly identity: SpiffeId | null;
+    }
   | { readonly how: "anonymous"; readonly name: "anonymous"; readonly role: null }
   /** Claimed to be somebody, and is not. */
   | {
       readonly how: "refused";
+      readonly claimed: "key" | "certificate";
       readonly name: string;
       readonly role: null;
       readonly why: string;
@@ -65,6 +77,8 @@ interface Doorman {
   readonly rounds: KeyRounds;
   readonly nodeId: string;
   readonly isLoopback: boolean;
+  /** Reads for certificates are open on loopback. */
+  readonly isTcOpen: boolean;
   readonly hasClientCa: boolean;
   readonly sha256: (text: string) => string;
   readonly parseTime: (text: string) => number;
@@ -77,6 +91,7 @@ interface Doorman {
 const ANONYMOUS: Caller = { how: "anonymous", name: "anonymous", role: null };
 const UNKNOWN_KEY = {
   how: "refused",
+  claimed: "key",
   name: "unknown key",
   role: null,
   why: "The X-API-Key is none that this node knows.",
@@ -98,8 +113,20 @@ export class Callers {
     this.#doorman = doorman;
   }
 
-  identify(key: string | readonly string[] | undefined, socket: CallerSocket): Caller {
-    if (key !== undefined) return this.#byKey(typeof key === "string" ? key : "");
+  /** Where identities count, a certificate is looked at first: who sends an API key with everything still is who its certificate says. */
+  identify(
+    key: string | readonly string[] | undefined,
+    socket: CallerSocket,
+    about?: Pick<Registered, "forIdentities">,
+  ): Caller {
+    const isAboutIdentity = (about?.forIdentities ?? null) !== null;
+    const shown = key === undefined || isAboutIdentity ? this.#shown(socket) : ANONYMOUS;
+    if (key === undefined || shown.how !== "anonymous") return shown;
+    return this.#byKey(typeof key === "string" ? key : "");
+  }
+
+  /** Whose certificate the connection has shown. */
+  #shown(socket: CallerSocket): Caller {
     if (!this.#doorman.hasClientCa || socket.getPeerCertificate === undefined) return ANONYMOUS;
     let known = this.#bySocket.get(socket);
     if (known === undefined) {
@@ -113,9 +140,9 @@ export class Callers {
     }
     const { caller, notAfterMs, sha256 } = known;
     if (caller.how !== "certificate") return caller;
-    if (this.#doorman.isRevoked(sha256)) return { how: "refused", name: caller.name, role: null, why: REVOKED };
+    if (this.#doorman.isRevoked(sha256)) return refusedCertificate(caller.name, REVOKED);
     if (this.#doorman.wallMs() <= notAfterMs) return caller;
-    return { how: "refused", name: caller.name, role: null, why: EXPIRED };
+    return refusedCertificate(caller.name, EXPIRED);
   }
 
   /** Who was admitted, as this node knows it now: after a body that took its time, or while a call waits. No hash, no round. */
@@ -140,20 +167,27 @@ export class Callers {
    * The same caller, or, where this node would refuse a key of the replicated state, who it is by everything that is committed
    * now. Throws CALLER_UNCONFIRMED or OVERLOADED where that can't be known at present.
    */
-  async confirmed(caller: Caller, needed: Role, about: Pick<Registered, "isForSites">): Promise<Caller> {
-    if (caller.how === "anonymous" || caller.sha256 === undefined) return caller;
+  async confirmed(
+    caller: Caller,
+    needed: Role,
+    about: Pick<Registered, "isForSites" | "forIdentities">,
+  ): Promise<Caller> {
+    if (caller.how === "anonymous" || caller.how === "certificate" || caller.sha256 === undefined) return caller;
+    // No key would suffice.
+    if (about.forIdentities !== null) return caller;
     if (caller.how !== "refused" && (allows(caller.role, needed) || allowsSite(caller.role, about))) return caller;
     await this.#doorman.rounds.next();
     return this.#byHash(caller.sha256);
   }
 
-  /** Throws UNAUTHENTICATED, PERMISSION_DENIED or CALLER_UNCONFIRMED. */
+  /** Throws UNAUTHENTICATED, PERMISSION_DENIED, CALLER_UNCONFIRMED, or what a missing identity is refused with. */
   admit(
     caller: Caller,
     needed: Role,
-    about: Pick<Registered, "isOwnView" | "isForSites">,
+    about: Pick<Registered, "isOwnView" | "isForSites" | "forIdentities">,
     host: string | undefined,
   ): void {
+    if (about.forIdentities !== null) return this.#admitIdentity(caller, about.forIdentities, host);
     switch (caller.how) {
       case "refused":
         throw this.#unauthenticated(caller.why);
@@ -179,6 +213,14 @@ export class Callers {
   /** By rank: none where somebody unknown is not let in at all. */
   anonymousRoles(): readonly Role[] {
     return ROLES.filter((role) => this.isOpen(role));
+  }
+
+  #admitIdentity(caller: Caller, asked: ForIdentities, host: string | undefined): void {
+    if (hasIdentity(caller, asked)) return;
+    const { isTcOpen, isLoopback: isLocal, trustDomain } = this.#doorman;
+    if (isTcOpen && isLocal && asked.isRead && (host === undefined || isLoopbackHost(host))) return;
+    if (caller.how === "refused" && caller.claimed === "certificate") throw this.#unauthenticated(caller.why);
+    throw identityRefusal(caller, asked, trustDomain);
   }
 
   #admitAnonymous(needed: Role, isOwnView: boolean, host: string | undefined): void {
@@ -234,17 +276,23 @@ export class Callers {
   #byCertificate(socket: CallerSocket, certificate: ClientCertificate): Caller {
     if (Object.keys(certificate).length === 0) return ANONYMOUS;
     const why = "The client certificate is not signed by this node's client CA, or is not valid now.";
-    if (socket.authorized !== true) return { how: "refused", name: "unverified certificate", role: null, why };
+    if (socket.authorized !== true) return refusedCertificate("unverified certificate", why);
     const { trustDomain, peers } = this.#doorman;
     const caller = certificateCaller(certificate, { trustDomain, peers: peers() }, authorityOf(certificate));
-    if (caller !== null) return { how: "certificate", name: caller.id, role: caller.role };
-    return {
-      how: "refused",
-      name: "unknown certificate",
-      role: null,
-      why: `The client certificate must have exactly one URI SAN: spiffe://${trustDomain}/operator/<name>, or /submitter/, /agent/, /sdk/, /backup/, /controller/, /viewer/, /server/.`,
-    };
+    if (caller !== null) {
+      const { id: name, role, identity } = caller;
+      return { how: "certificate", name, role, identity };
+    }
+    const wanted = `spiffe://${trustDomain}/${IDENTITY_KINDS.join("|")}/<name>`;
+    return refusedCertificate(
+      "unknown certificate",
+      `The client certificate must have exactly one URI SAN: ${wanted}.`,
+    );
   }
+}
+
+function refusedCertificate(name: string, why: string): Caller {
+  return { how: "refused", claimed: "certificate", name, role: null, why };
 }
 
 function isEqual(a: string, b: string): boolean {

@@ -4,6 +4,7 @@ import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Role, Route } from "../../contract/index.ts";
 import type { Caller } from "./callers.ts";
 import type { Connection } from "./connections.ts";
+import type { ForIdentities } from "./identities.ts";
 
 /** A route as the server knows it: of the contract, or an extra one. */
 export interface Registered {
@@ -20,6 +21,8 @@ export interface Registered {
   readonly isOwnView: boolean;
   /** Route.isForSites. */
   readonly isForSites: boolean;
+  /** Route.identities; null: the role counts. */
+  readonly forIdentities: ForIdentities | null;
   /** Answered however many others are: who asks would end a process that is only busy. */
   readonly isProbe: boolean;
 }

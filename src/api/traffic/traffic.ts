@@ -110,7 +110,8 @@ export class Traffic {
     sendJson(
       reply,
       answer.status,
-      answer.body,
+      // As the specification of the coordinators has it.
+      (registered?.forIdentities ?? null) === null ? answer.body : { ...answer.body, detail: answer.body.message },
       isRead ? { ...freshnessHeaders(view(), isQuiet), ...headers } : headers,
     );
   }
@@ -124,7 +125,8 @@ export class Traffic {
     // Before anything is refused: the members' pages are to read that too.
     reply.headers(crossOriginHeaders(request.headers.origin, cluster));
     const over = new AbortController();
-    const caller = this.#callers.identify(request.headers["x-api-key"], request.raw.socket as CallerSocket);
+    const socket = request.raw.socket as CallerSocket;
+    const caller = this.#callers.identify(request.headers["x-api-key"], socket, registeredOf(request));
     const address = (request.raw.socket.remoteAddress ?? "unknown").slice(0, ADDRESS_LENGTH_MAX);
     const payer = payerOf(caller, address);
     const connection = this.#connections.of(request.raw.socket);

@@ -4,7 +4,7 @@ import { CONNECTION_KINDS } from "../kit/connection-help.ts";
 import { kindsOf, verbsOf } from "../kit/description.ts";
 import { CERT, DIRECTORY_DEFAULT } from "./help.ts";
 import { isIP } from "node:net";
-import { type IdentityKind, parseSpiffeId, TRUST_DOMAIN_DEFAULT } from "../../core/kit/spiffe.ts";
+import { IDENTITY_KINDS, type IdentityKind, parseSpiffeId, TRUST_DOMAIN_DEFAULT } from "../../core/kit/spiffe.ts";
 import type { ConnectionValues } from "../connection/connection.ts";
 import { oneOf, parseFlags, UsageError } from "../kit/flags.ts";
 import { type Output, OUTPUTS, withLongOutput } from "../kit/output.ts";
@@ -16,18 +16,11 @@ const VERBS = verbsOf(CERT);
 const KINDS = { ...CONNECTION_KINDS, ...kindsOf(CERT) };
 type Flag = keyof typeof KINDS;
 
-/** Who it is for: one of these, each with its kind of identity. */
-const IDENTITIES = {
-  "node-id": "server",
-  operator: "operator",
-  sdk: "sdk",
-  submitter: "submitter",
-  agent: "agent",
-  backup: "backup",
-  controller: "controller",
-  viewer: "viewer",
-} as const satisfies Partial<Record<Flag, IdentityKind>>;
-const NAMES = Object.keys(IDENTITIES) as (keyof typeof IDENTITIES)[];
+/** Who it is for: each kind of identity has a flag of its name, but for a node's. */
+type NameFlag = "node-id" | Exclude<IdentityKind, "server">;
+const NAMES: readonly (NameFlag & Flag)[] = IDENTITY_KINDS.map((kind): NameFlag =>
+  kind === "server" ? "node-id" : kind,
+);
 
 const CONNECTION_FLAGS = Object.keys(CONNECTION_KINDS) as (keyof typeof CONNECTION_KINDS)[];
 const ALLOWED: Readonly<Record<(typeof VERBS)[number], readonly Flag[]>> = {
@@ -104,7 +97,7 @@ function identityOf(values: Partial<Record<Flag, string>>): { kind: IdentityKind
   const named = NAMES.filter((flag) => values[flag] !== undefined);
   if (named.length > 1) throw new UsageError(`give one of ${named.map((flag) => `--${flag}`).join(" and ")}`);
   const flag = named[0] ?? "node-id";
-  const kind = IDENTITIES[flag];
+  const kind = flag === "node-id" ? "server" : flag;
   for (const one of ["host", "drop-host"] as const) {
     if (values[one] !== undefined && kind !== "server")
       throw new UsageError(`--${one} belongs to a node's certificate`);

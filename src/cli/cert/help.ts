@@ -27,6 +27,7 @@ export const CERT = describe(
   --agent NAME       issue: for a program that runs jobs
   --backup NAME      issue: for a program that saves snapshots, and may do nothing else
   --controller ID    issue: for another site of the mesh, under its controller id
+  --tc NAME          issue: for a program that decides transactions over several islands
   --viewer NAME      issue: for somebody who only looks
   --host H1,H2       issue: names and addresses under which the node's API is reached, in addition to those of the
                      certificate that is there

@@ -13,8 +13,10 @@ import { printed, stdoutPaint } from "../kit/print.ts";
 
 export async function revoke(file: string, values: ConnectionValues): Promise<number> {
   const connection = await readConnection(values, process.env);
-  const wanted = await read(file);
-  const view = await clientOf(connection).certificates.revoke(wanted);
+  const { nodeId, ...wanted } = await read(file);
+  const client = clientOf(connection);
+  if (nodeId !== null) refuseMember(file, nodeId, (await client.cluster()).members);
+  const view = await client.certificates.revoke(wanted);
   const text = `${view.id}, the certificate ${view.sha256.slice(0, 16)}… that ends ${isoTime(view.notAfterMs)}, is let in no more`;
   return printed(connection.output === "json" ? json(certificateObject(view)) : `${printable(text)}\n`);
 }
@@ -38,12 +40,20 @@ async function read(file: string) {
   const { spiffeId, nodeId, fingerprint, notAfter, isCa } = certificate!;
   if (isCa)
     throw unfit(file, "it is an authority's: take it out of client_ca_file (docs/runbooks/cluster-certificates.md)");
-  if (nodeId !== null) {
-    const how = `take it out with tenure member remove ${nodeId}, and roll the authority where its key has leaked`;
-    throw unfit(file, `it is that of node ${nodeId}, and only those of clients are revoked: ${how}`);
-  }
   if (spiffeId === null) throw unfit(file, "it names nobody that a cluster would let in");
-  return { sha256: fingerprint.replaceAll(":", "").toLowerCase(), id: spiffeId, notAfterMs: notAfter.getTime() };
+  return {
+    nodeId,
+    sha256: fingerprint.replaceAll(":", "").toLowerCase(),
+    id: spiffeId,
+    notAfterMs: notAfter.getTime(),
+  };
+}
+
+/** Membership is one thing (decision 42). A server of another island, or one that was removed, is a caller as others are. */
+function refuseMember(file: string, nodeId: string, members: readonly { readonly nodeId: string }[]): void {
+  if (!members.some((member) => member.nodeId === nodeId)) return;
+  const how = `take it out with tenure member remove ${nodeId}, and roll the authority where its key has leaked`;
+  throw unfit(file, `it is that of node ${nodeId}, and members are not revoked: ${how}`);
 }
 
 function unfit(file: string, why: string): TenureError {

@@ -14,6 +14,7 @@ import { QUEUE } from "../queue/help.ts";
 import { SCHEDULE } from "../schedule/help.ts";
 import { EVENT } from "../event/help.ts";
 import { MESH } from "../mesh/help.ts";
+import { TC } from "../tc/help.ts";
 import { CERT } from "../cert/help.ts";
 import { CONFIG } from "../config/help.ts";
 import { SUPPORT } from "../support/help.ts";
@@ -37,6 +38,7 @@ export const COMMANDS: readonly Description[] = [
   SCHEDULE,
   EVENT,
   MESH,
+  TC,
   CERT,
   CONFIG,
   SUPPORT,

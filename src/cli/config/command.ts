@@ -12,6 +12,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
 import { Security } from "../../drivers/wire/handshake/security.ts";
 import { nameWarning } from "../../node/worlds/certificate-names.ts";
+import { coordinatorIdentity } from "../../node/worlds/tc-start.ts";
 import { paintState } from "../kit/colour.ts";
 import { clientSettings } from "./client.ts";
 import { readConfigFile } from "../files/config.ts";
@@ -68,9 +69,10 @@ function check(file: string, found: ServerConfig, output: Output): number {
 }
 
 /** What would keep the server from starting. */
-function fileProblems({ nodeId, dataDir, peer, api, agent, mesh }: ServerConfig, nowMs: number): string[] {
+function fileProblems(found: ServerConfig, nowMs: number): string[] {
+  const { nodeId, dataDir, peer, api, agent, mesh } = found;
   const clientCaFile = api.tls?.clientCaFile ?? null;
-  return [
+  const problems = [
     ...directoryProblems(dataDir),
     ...(peer.tls === null ? [] : peerProblems(nodeId, peer.tls, nowMs)),
     ...(api.tls === null ? [] : pairProblems("api.tls", api.tls, nowMs)),
@@ -79,6 +81,25 @@ function fileProblems({ nodeId, dataDir, peer, api, agent, mesh }: ServerConfig,
     ...(agent.keyFile === null ? [] : keyFileProblems("agent.key_file", agent.keyFile)),
     ...(mesh.apiKeyFile === null ? [] : keyFileProblems("mesh.api_key_file", mesh.apiKeyFile)),
   ];
+  // What a certificate says is of interest where it can be read.
+  return problems.length > 0 ? problems : coordinatorProblems(found);
+}
+
+function coordinatorProblems(found: ServerConfig): string[] {
+  try {
+    coordinatorOf(found);
+    return [];
+  } catch (error) {
+    if (!TenureError.is(error)) throw error;
+    return [error.message.replace(/\.$/, "")];
+  }
+}
+
+/** Null: it is none. */
+function coordinatorOf(found: ServerConfig) {
+  if (found.tc === null) return null;
+  const { endpoint, join } = found.tc;
+  return { identity: coordinatorIdentity(found, endpoint), endpoint, join };
 }
 
 function keyFileProblems(field: string, file: string): string[] {
@@ -221,11 +242,8 @@ function nameWarnings(found: ServerConfig): string[] {
   return [nameWarning(found, readFileSync(tls.certFile, "utf8"))].filter((warning) => warning !== null);
 }
 
-function configObject(
-  file: string,
-  { nodeId, dataDir, backend, peer, api, peers, keys, mesh }: ServerConfig,
-  warnings: readonly string[],
-) {
+function configObject(file: string, found: ServerConfig, warnings: readonly string[]) {
+  const { nodeId, dataDir, backend, peer, api, peers, keys, mesh } = found;
   return {
     file,
     node_id: nodeId,
@@ -236,15 +254,14 @@ function configObject(
     peers: Object.keys(peers),
     keys: keys.map(({ name, role }) => ({ name, role })),
     mesh: { mode: mesh.mode, controller_id: mesh.controllerId, parent_urls: mesh.parentUrls },
+    tc: coordinatorOf(found),
     warnings,
   };
 }
 
-function configText(
-  file: string,
-  { nodeId, dataDir, backend, peer, api, peers, keys, mesh }: ServerConfig,
-  warnings: readonly string[],
-): string {
+function configText(file: string, found: ServerConfig, warnings: readonly string[]): string {
+  const { nodeId, dataDir, backend, peer, api, peers, keys, mesh } = found;
+  const coordinator = coordinatorOf(found);
   const rows = [
     ["file", `${file}: valid`],
     ["node", nodeId],
@@ -256,6 +273,9 @@ function configText(
     ...(backend === null ? [["others", Object.keys(peers).join(", ") || "none"]] : []),
     ["keys", keys.map(({ name, role }) => `${name} (${role})`).join(", ") || "none"],
     ["mesh", meshText(mesh)],
+    ...(coordinator === null
+      ? []
+      : [["coordinator", `${coordinator.identity} at ${coordinator.endpoint}; joins ${coordinator.join.join(", ")}`]]),
     ...warnings.map((warning) => [paintState("warning", stdoutPaint()), warning]),
   ];
   return columns(rows);

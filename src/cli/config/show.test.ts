@@ -39,6 +39,37 @@ describe("a configuration in effect", () => {
     is("history.keep_days", null, "default");
     is("api.tls.cert_file", null, "default");
     is("bootstrap.expect", [], "default");
+    is("tc.join", null, "default");
+    is("tc.disable_auth", false, "default");
+  });
+
+  it("has what is set for the mesh, and its defaults", () => {
+    const peers = [{ id: "b" }];
+    const files = { key_file: "k", cert_file: "c", cert_key_file: "/run/c.key" };
+    const mesh = { mode: "distributed", parent_url: "http://a:1/", ...files, peers };
+    const found = settings({ ...FILE, mesh });
+    const shown = ["mode", "parent_urls", "key_file", "cert_file", "cert_key_file", "accept", "peers"];
+    expect(shown.map((name) => of(found, `mesh.${name}`)?.value)).toEqual([
+      "distributed",
+      ["http://a:1"],
+      "/etc/tenure/k",
+      "/etc/tenure/c",
+      "/run/c.key",
+      "vouched",
+      [{ id: "b", ca_file: null, trust_domain: null }],
+    ]);
+  });
+
+  it("says so of a list of the environment", () => {
+    const raw = { ...FILE, tc: { join: ["http://127.0.0.1:7401"], disable_auth: true } };
+    const found = settings(raw, { TENURE_TC_JOIN: "http://127.0.0.1:7401/, http://127.0.0.1:7401" });
+    expect(of(found, "tc.join")).toEqual({
+      key: "tc.join",
+      value: ["http://127.0.0.1:7401"],
+      from: "environment",
+      variable: "TENURE_TC_JOIN",
+    });
+    expect(of(found, "tc.disable_auth")).toMatchObject({ value: true, from: "file" });
   });
 
   it("says that a shared file's entry for this node is where it is reached", () => {
@@ -52,7 +83,8 @@ describe("a configuration in effect", () => {
   it("leaves out what means nothing with a backend, and never shows its password", () => {
     const environment = { TENURE_SERVER_BACKEND: "postgres://u:geheim@h/d" };
     const found = settings({ node_id: "n1", data_dir: "d" }, environment);
-    expect(found.map(({ key }) => key.split(".")[0])).not.toContain("election");
+    const sections = found.map(({ key }) => key.split(".")[0]);
+    for (const one of ["election", "tc"]) expect(sections).not.toContain(one);
     expect(of(found, "backend")).toEqual({
       key: "backend",
       value: "postgres://u:…@h/d",

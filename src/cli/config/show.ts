@@ -1,7 +1,14 @@
 // A server's configuration as it is in effect: every field that there is, its value, and who said so. The fields are those of
 // the contract's schema, so that none is forgotten. A password in the backend's URL is never shown.
 
-import { SERVER_ENVIRONMENT, type ServerConfig, ServerConfigFile, showAddress, toSnake } from "../../contract/index.ts";
+import {
+  SERVER_DEFAULTS,
+  SERVER_ENVIRONMENT,
+  type ServerConfig,
+  ServerConfigFile,
+  showAddress,
+  toSnake,
+} from "../../contract/index.ts";
 import { SNAPSHOT_AFTER_BYTES, SNAPSHOT_AFTER_ENTRIES, SNAPSHOT_KEEP_ENTRIES } from "../../core/kit/limits.ts";
 import { electionConfig } from "../../core/raft/index.ts";
 import { type Paint, PLAIN } from "../kit/colour.ts";
@@ -21,7 +28,7 @@ export interface Setting {
 }
 
 /** What means nothing where the log is in a database; a file that has it is refused. */
-const OWN_LOG_ONLY = ["peer", "peers", "bootstrap", "election", "history"];
+const OWN_LOG_ONLY = ["peer", "peers", "bootstrap", "election", "history", "tc"];
 
 /** `raw` is what the file says, and `config` what was made of it with this environment. */
 export function settingsOf(raw: unknown, config: ServerConfig, environment: Environment): Setting[] {
@@ -77,6 +84,8 @@ export function effective(config: ServerConfig): Readonly<Record<string, unknown
     bootstrap: { expect: bootstrapExpect },
     // The labels' names are the user's.
     agent: { ...toSnake({ ...rest.agent, labels: {} }), labels: rest.agent.labels },
+    mesh: meshInEffect(rest.mesh),
+    tc: { join: rest.tc?.join ?? null, disable_auth: rest.tc?.disableAuth ?? SERVER_DEFAULTS["tc.disable_auth"] },
     election: toSnake(electionConfig(election)),
     snapshots: {
       after_entries: snapshots.afterEntries ?? SNAPSHOT_AFTER_ENTRIES,
@@ -84,6 +93,12 @@ export function effective(config: ServerConfig): Readonly<Record<string, unknown
       keep_entries: snapshots.keepEntries ?? SNAPSHOT_KEEP_ENTRIES,
     },
   };
+}
+
+/** A parent of `parent_url` is shown among `parent_urls`. */
+function meshInEffect({ certificate, ...mesh }: ServerConfig["mesh"]): object {
+  const files = { cert_file: certificate?.certFile ?? null, cert_key_file: certificate?.keyFile ?? null };
+  return { ...toSnake(mesh), ...files };
 }
 
 const HIDDEN = "…";

@@ -91,7 +91,7 @@ export function kindsOf<Help extends string>(description: Description<Help>): Fl
 /** Each verb, and what may follow it. */
 export function wordsOf({ help }: Pick<Description, "help">): Record<string, Offer> {
   const words: Record<string, Offer> = {};
-  const lines = help.matchAll(/^ {2}(?:tenure [a-z]+ )?([a-z]+)\b(?: ([a-z]+)(?= [A-Z]))?(?: (\[?[A-Z]+|--))?/gm);
+  const lines = help.matchAll(/^ {2}(?:tenure [a-z]+ )?([a-z]+)\b(?: ([a-z]+)(?= [A-Z]| {2}))?(?: (\[?[A-Z]+|--))?/gm);
   for (const [, verb = "", second, operand] of lines) {
     if (second !== undefined) words[verb] = [...new Set([...choices(words[verb]), second])];
     else words[verb] ??= operand === undefined || operand === "--" ? "none" : offerOf(operand);

@@ -4,7 +4,7 @@
 import { kindsOf, verbsOf } from "../kit/description.ts";
 import { SERVER } from "./help.ts";
 import { dirname, resolve } from "node:path";
-import { type MeshFlags, parseServerConfig, type ServerConfig } from "../../contract/index.ts";
+import { listOf, type MeshFlags, parseServerConfig, type Places, type ServerConfig } from "../../contract/index.ts";
 import { assertNever } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { electionConfig } from "../../core/raft/index.ts";
@@ -26,8 +26,9 @@ export async function server(args: readonly string[]): Promise<number> {
   const verb = chosen(words[0], VERBS);
   noName(words);
   const output = oneOf("-o", values.output ?? "table", OUTPUTS);
-  if (verb !== "start" && verb !== "controller") refuseFlags(verb, values, ["backend", ...MESH_FLAGS]);
-  const config = readConfig(values.config, values.backend, meshFlags(values));
+  if (verb !== "start" && verb !== "controller") refuseFlags(verb, values, ["backend", "join", ...MESH_FLAGS]);
+  const { backend, join } = values;
+  const config = readConfig(values.config, { backend, mesh: meshFlags(values), join: listed(join) });
   switch (verb) {
     case "start":
     case "controller": {
@@ -79,8 +80,12 @@ function meshFlags(values: Partial<Record<(typeof MESH_FLAGS)[number], string>>)
     mode: values.mode,
     controller_id: values["controller-id"],
     controller_name: values["controller-name"],
-    parent_urls: values["parent-url"]?.split(",").map((url) => url.trim()),
+    parent_urls: listed(values["parent-url"]),
   };
+}
+
+function listed(text: string | undefined): readonly string[] | undefined {
+  return text === undefined ? undefined : listOf(text);
 }
 
 function refuseFlags(verb: string, values: Partial<Record<string, string>>, names: readonly string[]): void {
@@ -93,21 +98,23 @@ function refuseBackend({ backend }: ServerConfig): void {
   throw new UsageError("this node keeps its log in a database: recover and restore that with the database's own tools");
 }
 
-/** Reads and checks the configuration as a server would; `backend` is the flag's, and goes first. */
-export function readConfig(path: string | undefined, backend?: string, mesh?: MeshFlags): ServerConfig {
+/** What a command line says of the configuration. */
+type ConfigFlags = Omit<Places, "environment">;
+
+/** Reads and checks the configuration as a server would. */
+export function readConfig(path: string | undefined, flags: ConfigFlags = {}): ServerConfig {
   // Where the nodes find each other in a database, the environment may say the little that is left.
-  if (path === undefined && (backend ?? process.env["TENURE_SERVER_BACKEND"] ?? "") === "") {
+  if (path === undefined && (flags.backend ?? process.env["TENURE_SERVER_BACKEND"] ?? "") === "") {
     throw new UsageError("--config is missing: name the configuration file");
   }
-  return configOf(path === undefined ? {} : readConfigFile(path), path, backend, mesh);
+  return configOf(path === undefined ? {} : readConfigFile(path), path, flags);
 }
 
 /** `raw` is what the file says, which lies at `path`. */
-export function configOf(raw: unknown, path: string | undefined, backend?: string, mesh?: MeshFlags): ServerConfig {
+export function configOf(raw: unknown, path: string | undefined, flags: ConfigFlags = {}): ServerConfig {
   return parseServerConfig(raw, {
+    ...flags,
     environment: process.env,
-    backend,
-    mesh,
     configDir: resolve(path === undefined ? "." : dirname(path)),
     checkElection: electionConfig,
     checkBackend,

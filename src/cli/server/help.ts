@@ -24,6 +24,8 @@ export const SERVER = describe(
                         and another one later is refused
   --controller-name N   start, controller: the name of this site among others (default: the host's name)
   --parent-url URL,…    start, controller: sites to register with, better two
+  --join URL,…          start, controller: this node is a transaction coordinator, and meets the others at these APIs (TENURE_TC_JOIN;
+                        tc.join of the configuration). With its own URL among them it starts where no other answers
   --force-new-cluster   recover: yes, really. What this node never received is lost; the old nodes must not come back
   --snapshot FILE       restore: what \`tenure cluster snapshot save\` wrote
   --history DIR         restore: copies of a node's files events-…, made after the snapshot was saved: older events are kept too

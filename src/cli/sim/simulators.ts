@@ -110,7 +110,7 @@ export const SIMULATORS: Readonly<Record<Subject, Simulator>> = {
     nodesOf: ({ nodes }: TcRunResult["knobs"]) => nodes,
     load: async () => {
       const { runTcSeed, tcCampaign: total } = await import("../../sim/tc/index.ts");
-      return { run: (job) => runTcSeed(job as TcRunOptions), total };
+      return { run: (job) => runTcSeed({ ...job, digest: systemDigest } as TcRunOptions), total };
     },
   },
 };

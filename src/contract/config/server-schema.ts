@@ -11,6 +11,7 @@ import {
 } from "../../core/kit/limits.ts";
 import { HostPort } from "./listen-address.ts";
 import { MESH_DEFAULTS, MeshFile, TrustDomain } from "./mesh.ts";
+import { TC_DEFAULTS, TcFile } from "./tc.ts";
 import { API_LISTEN_DEFAULT } from "../names.ts";
 import * as limits from "../limits.ts";
 import { NODE_ID_PATTERN, NodeId } from "../requests.ts";
@@ -126,6 +127,7 @@ export const ServerConfigFile = strict({
     }),
   ),
   mesh: Type.Optional(MeshFile),
+  tc: Type.Optional(TcFile),
   log: Type.Optional(strict({ level: Type.Optional(oneOf("trace", "debug", "info", "warn", "error", "silent")) })),
 });
 
@@ -142,6 +144,7 @@ export const SERVER_ENVIRONMENT = {
   TENURE_PEER_ADVERTISE: ["peer", "advertise"],
   TENURE_API_LISTEN: ["api", "listen"],
   TENURE_API_ADVERTISE: ["api", "advertise"],
+  TENURE_TC_JOIN: ["tc", "join"],
   TENURE_LOG_LEVEL: ["log", "level"],
 } as const satisfies Readonly<Record<`TENURE_${string}`, readonly [string, string?]>>;
 
@@ -160,5 +163,6 @@ export const SERVER_DEFAULTS = {
   "agent.enabled": false,
   "agent.capacity": 1,
   ...MESH_DEFAULTS,
+  ...TC_DEFAULTS,
   "log.level": "info",
 } as const;

@@ -73,6 +73,7 @@ describe("what is taken", () => {
         dialRegistered: false,
         peers: [],
       },
+      tc: null,
       log: { level: "info" },
     });
   });

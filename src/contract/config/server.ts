@@ -5,10 +5,12 @@
 import { TenureError } from "../../core/kit/errors.ts";
 import type { ElectionConfig } from "../../core/raft/config.ts";
 import { isLoopback, isWildcard, type ListenAddress, parseAddress, showAddress } from "./listen-address.ts";
-import { type MeshConfig, meshFlagOf, type MeshFlags, meshMistakes, meshOf, withMeshFlags } from "./mesh.ts";
+import { type MeshConfig, meshMistakes, meshOf } from "./mesh.ts";
 import type { Role } from "../roles.ts";
 import { checkFile } from "./server-mistakes.ts";
-import { SERVER_DEFAULTS, SERVER_ENVIRONMENT, type ServerConfigFile } from "./server-schema.ts";
+import { isSet, namedByPlace, type Places, withPlaces } from "./places.ts";
+import { SERVER_DEFAULTS, type ServerConfigFile } from "./server-schema.ts";
+import { type TcConfig, tcMistakes, tcOf } from "./tc.ts";
 import { listMistakes, type Mistake } from "../shape.ts";
 import { snakeKey, toCamel } from "../snake-case.ts";
 
@@ -67,6 +69,8 @@ export interface ServerConfig {
     readonly caFile: string | null;
   };
   readonly mesh: MeshConfig;
+  /** Null: this node is no transaction coordinator. */
+  readonly tc: TcConfig | null;
   readonly log: { readonly level: LogLevel };
 }
 
@@ -79,12 +83,7 @@ export interface ApiKey {
   readonly role: Role;
 }
 
-export interface ConfigSurroundings {
-  readonly environment: Readonly<Record<string, string | undefined>>;
-  /** Of the command line's --backend, which goes before the environment's. */
-  readonly backend?: string | undefined;
-  /** Of the command line's flags of the mesh, by their fields in `[mesh]`: they go before the file's. */
-  readonly mesh?: MeshFlags | undefined;
+export interface ConfigSurroundings extends Places {
   /** Where the file lies: its relative paths begin there. Those of the environment begin at the working directory. */
   readonly configDir: string;
   /** The file's name, for messages. */
@@ -100,7 +99,7 @@ const SHA256_OF_NOTHING = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca4959
 /** `raw` is what the file says. Throws CONFIG_INVALID that names every wrong field. */
 export function parseServerConfig(raw: unknown, surroundings: ConfigSurroundings): ServerConfig {
   const { configDir, environment } = surroundings;
-  const { mistakes, file, isIntact } = checkFile(withEnvironment(raw, surroundings));
+  const { mistakes, file, isIntact } = checkFile(withPlaces(raw, surroundings));
   if (file === null) throw invalid(mistakes, surroundings);
   const config = assembled(file, (path) => (path.startsWith("/") ? path : `${configDir}/${path}`), environment);
   const relations = relationMistakes(file, config, surroundings).filter(({ field }) => isIntact(readsOf(field)));
@@ -120,6 +119,7 @@ function relationMistakes(file: ServerConfigFile, config: ServerConfig, surround
       hasApiTls: config.api.tls !== null,
       hasClientCa: (config.api.tls?.clientCaFile ?? null) !== null,
     }),
+    ...tcMistakes(file.tc ?? {}, config.tc, config),
     ...electionMistakes(config.election, surroundings.checkElection),
   ];
 }
@@ -136,6 +136,7 @@ const READS: Readonly<Record<string, readonly string[]>> = {
   "api.tls": ["api.listen", "api.tls"],
   keys: ["keys", "api.listen", "api.tls"],
   mesh: ["mesh", "backend", "api.tls"],
+  tc: ["tc", "backend", "api.listen", "api.advertise", "api.tls"],
   peers: ["peers", "node_id", "peer.listen", "peer.advertise"],
   election: [
     "election.election_timeout_min_ms",
@@ -154,6 +155,7 @@ function assembled(
   const { [nodeId]: own, ...peers } = file.peers ?? {};
   const listen = parseAddress(peer.listen ?? SERVER_DEFAULTS["peer.listen"])!;
   const dataDir = isSet(environment["TENURE_DATA_DIR"]) ? file.data_dir : resolve(file.data_dir);
+  const ofApi = apiOf(api, resolve);
   return {
     nodeId,
     dataDir,
@@ -173,7 +175,7 @@ function assembled(
       secretFile: peer.secret_file === undefined ? null : resolve(peer.secret_file),
       trust: peer.trust ?? [],
     },
-    api: apiOf(api, resolve),
+    api: ofApi,
     peers,
     bootstrapExpect: [...new Set(file.bootstrap?.expect)].filter((id) => id !== nodeId),
     keys: file.keys ?? [],
@@ -183,6 +185,7 @@ function assembled(
     history: { quotaBytes: file.history?.quota_bytes ?? null, keepDays: file.history?.keep_days ?? null },
     agent: agentOf(file.agent ?? {}, resolve),
     mesh: meshOf(file.mesh ?? {}, dataDir, resolve),
+    tc: tcOf(file.tc ?? {}, ofApi),
     log: { level: file.log?.level ?? SERVER_DEFAULTS["log.level"] },
   };
 }
@@ -227,30 +230,6 @@ function agentOf(
     keyFile: agent.key_file === undefined ? null : resolve(agent.key_file),
     caFile: agent.ca_file === undefined ? null : resolve(agent.ca_file),
   };
-}
-
-/** What the environment says wins over the file. An empty variable counts as unset. */
-function withEnvironment(raw: unknown, { environment, backend, mesh = {} }: ConfigSurroundings): unknown {
-  if (typeof raw !== "object" || raw === null || Array.isArray(raw)) return raw;
-  const file: Record<string, unknown> = { ...raw };
-  for (const [variable, [section, field]] of Object.entries(SERVER_ENVIRONMENT)) {
-    const value = environment[variable]?.trim();
-    if (!isSet(value)) continue;
-    if (field === undefined) file[section] = value;
-    else if (isPlainObject(file[section] ?? {})) file[section] = { ...(file[section] as object), [field]: value };
-  }
-  if (backend !== undefined) file["backend"] = backend;
-  if (isPlainObject(file["mesh"] ?? {})) Object.assign(file, withMeshFlags(file, mesh));
-  return file;
-}
-
-/** Who gave a flag or set a variable looks for its name, not for the field's. */
-function namedByPlace(mistake: Mistake, { environment, backend, mesh = {} }: ConfigSurroundings): Mistake {
-  if (mistake.field === "backend" && backend !== undefined) return { ...mistake, field: "--backend" };
-  const flag = meshFlagOf(mistake.field, mesh);
-  if (flag !== null) return { ...mistake, field: flag };
-  const found = Object.entries(SERVER_ENVIRONMENT).find(([, path]) => path.join(".") === mistake.field)?.[0];
-  return found !== undefined && isSet(environment[found]?.trim()) ? { ...mistake, field: found } : mistake;
 }
 
 /** What only nodes with a log of their own have. */
@@ -383,12 +362,4 @@ function invalid(mistakes: readonly Mistake[], surroundings: ConfigSurroundings)
       "docs/reference/configuration.md lists every field.",
     ),
   );
-}
-
-function isSet(value: string | undefined): value is string {
-  return value !== undefined && value.trim() !== "";
-}
-
-function isPlainObject(value: unknown): boolean {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

@@ -209,15 +209,14 @@ export const KeyBody = strict({
   sha256: matching(/^[0-9a-f]{64}$/, "the SHA-256 of the key as 64 lower-case hex digits, never the key itself"),
   ...FENCED,
 });
-/** Of whoever calls; a node is taken out instead (`tenure member remove`). */
-const ClientId = Type.Refine(
+const CallerId = Type.Refine(
   text(limits.SPIFFE_ID_BYTES_MAX),
-  (id: string) => (parseSpiffeId(id)?.kind ?? "server") !== "server",
-  () => "must be the SPIFFE id of a client's certificate; a node is taken out with tenure member remove",
+  (id: string) => parseSpiffeId(id) !== undefined,
+  () => "must be the SPIFFE id of the certificate",
 );
 export const RevokeCertificateBody = strict({
   sha256: matching(/^[0-9a-f]{64}$/, "the SHA-256 of the certificate (DER) as 64 lower-case hex digits"),
-  id: ClientId,
+  id: CallerId,
   not_after_ms: integer(0, limits.WALL_MS_MAX),
   ...FENCED,
 });

@@ -95,6 +95,8 @@ export interface ClusterOptions {
   /** The same of receipts of other sites' events. */
   readonly receipts?: (() => Observation["receipts"]) | undefined;
   readonly lacksReceipts?: SoleHistoryOptions["lacksReceipts"];
+  /** That this node shows now. */
+  readonly certificates?: (() => Observation["certificates"]) | undefined;
   /** The node ids that a founder invites. */
   readonly expect?: readonly string[] | undefined;
   /** An operator wants this node out, or in again. */
@@ -360,6 +362,7 @@ export class ClusterService implements Cluster {
   #tick(): void {
     if (this.#state !== "running") return;
     const { disk, stalls, historyQuota, history, receipts, replayProblem, signingHeld, mesh, peers } = this.#options;
+    const { certificates, machine } = this.#options;
     const seen = {
       ...membersSeen(peers, this.#status()),
       disk: disk.state(),
@@ -371,7 +374,8 @@ export class ClusterService implements Cluster {
       mesh: mesh?.() ?? null,
       stalls: stalls?.() ?? 0,
       clock: this.#clocks.tick(),
-      isPaused: this.#options.machine.isPaused,
+      certificates: certificates?.(),
+      isPaused: machine.isPaused,
     };
     this.#act(this.#health.tick(this.#moment(), seen));
     this.#tellRemoval();

@@ -14,6 +14,7 @@ class HandSite {
   handOvers = 0;
   isWilling = true;
   heartbeatAgeMs: number | null = null;
+  certificateEndsMs = Number.MAX_SAFE_INTEGER;
   readonly cluster: SiteCluster;
   // ---- the log
   openedEpoch = 3;
@@ -52,6 +53,7 @@ class HandSite {
       log: this,
       nodes: this,
       disk: { state: () => "ok", freeBytes: () => 1 },
+      certificates: () => [{ use: "api", notAfterMs: this.certificateEndsMs }],
     });
     this.cluster.start();
   }
@@ -159,6 +161,21 @@ test("alerts: another node that is heard of has this one's URL", async () => {
   expect(site.cluster.view().alerts[0]?.sinceWallMs).toBe(alert?.sinceWallMs);
   site.all = [site.node("n1", 0), { ...twin, silentMs: 60_000 }];
   expect(site.cluster.view().alerts.map(({ name }) => name)).toEqual(["follower_unresponsive"]);
+});
+
+test("alerts: the certificate of its API ends within two weeks, until another one is shown", async () => {
+  const site = new HandSite();
+  await site.tell(N2);
+  expect(site.cluster.view().alerts).toEqual([]);
+  site.certificateEndsMs = site.clock.wallMs() + 3 * 24 * 3_600_000;
+  const [alert] = site.cluster.view().alerts;
+  expect(alert).toMatchObject({ name: "certificate_ends", severity: "warning", nodeId: "n1" });
+  expect(alert?.message).toContain("ends in 3 days");
+  await site.clock.advance(1_000);
+  site.heardMs = site.clock.monotonicMs();
+  expect(site.cluster.view().alerts[0]?.sinceWallMs).toBe(alert?.sinceWallMs);
+  site.certificateEndsMs = Number.MAX_SAFE_INTEGER;
+  expect(site.cluster.view().alerts).toEqual([]);
 });
 
 describe("a transfer", () => {

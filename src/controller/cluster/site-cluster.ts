@@ -8,6 +8,7 @@
 // - Readiness never depends on leading (trap 47), nor on the database once everything was read: reads go on without it, and
 //   say how old they are.
 
+import type { CertificateEnd } from "../../core/health/index.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { sleep } from "../../loops/time.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -28,6 +29,7 @@ import type { LogHead } from "../../ports/log.ts";
 import type { ElectorLeadership } from "../leadership/elector-leadership.ts";
 import { NODE_SILENT_MS_MAX, TRANSFER_MS_MAX, TRANSFER_POLL_MS } from "./limits.ts";
 import { type DrainRequest, Drains } from "./node-drain.ts";
+import { SiteCertificates } from "./site-certificates.ts";
 import { SiteClock } from "./site-clock.ts";
 import { invalid, noMembers, noSnapshots } from "./site-refusals.ts";
 
@@ -63,6 +65,8 @@ export interface SiteClusterOptions {
     readonly clockSkewMs?: number | null;
   };
   readonly disk: { state(): DiskView["state"]; freeBytes(): number | null };
+  /** That this node shows now. */
+  readonly certificates?: (() => readonly CertificateEnd[]) | undefined;
   /** An operator wants this node out, or in again. */
   readonly onDrain?: ((isWanted: boolean) => void) | undefined;
 }
@@ -76,6 +80,7 @@ export class SiteCluster implements Cluster {
   /** Whether an operator has taken it out. */
   readonly #drains: Drains;
   readonly #clock = new SiteClock();
+  readonly #certificates = new SiteCertificates();
   /** In which it led when it was taken out last; null: it did not. */
   #leftEpoch: number | null = null;
   #leader: Leader | null = null;
@@ -216,7 +221,7 @@ export class SiteCluster implements Cluster {
   }
 
   #alerts(isLed: boolean): AlertView[] {
-    const { clock, nodes, nodeId } = this.#options;
+    const { clock, nodes, nodeId, certificates } = this.#options;
     this.#look(isLed);
     const alerts: AlertView[] = [];
     const nowMs = clock.monotonicMs();
@@ -232,7 +237,9 @@ export class SiteCluster implements Cluster {
         nodeId: null,
       });
     }
-    alerts.push(...this.#sharedUrl(), ...this.#clock.alerts(nodeId, nodes.clockSkewMs ?? null, clock.wallMs()));
+    const wallMs = clock.wallMs();
+    alerts.push(...this.#sharedUrl(), ...this.#clock.alerts(nodeId, nodes.clockSkewMs ?? null, wallMs));
+    alerts.push(...this.#certificates.alerts(nodeId, certificates?.() ?? [], wallMs));
     for (const node of nodes.all) {
       if (node.nodeId === nodeId || node.silentMs <= NODE_SILENT_MS_MAX) continue;
       alerts.push({

@@ -5,10 +5,12 @@ import type { Random } from "../../core/kit/random.ts";
 import {
   type CoordinatorStatus,
   type Ledger,
+  type MembershipLease,
   MembershipList,
   type OverBecause,
   type RegistryChange,
   type RosterVoter,
+  Sightings,
   type VoterAnswer,
   type VoterRequest,
 } from "../../core/lease/index.ts";
@@ -16,7 +18,13 @@ import type { Instant } from "../../core/trust/window.ts";
 import { Bell } from "../../loops/bell.ts";
 import { within } from "../../loops/time.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { AnswerTo, CoordinatorCalls, CoordinatorRequest, LedgerFile } from "../../ports/coordinators.ts";
+import type {
+  AnswerTo,
+  CoordinatorCalls,
+  CoordinatorRequest,
+  LedgerFile,
+  MembershipFile,
+} from "../../ports/coordinators.ts";
 import { COORDINATOR_CALL_MS } from "./limits.ts";
 import { LedgerDesk } from "./ledger-desk.ts";
 
@@ -35,7 +43,9 @@ export type CoordinatorNews =
   | { readonly kind: "over"; readonly term: number; readonly because: OverBecause }
   /** All of `listed` are to store it. */
   | { readonly kind: "registry"; readonly term: number; readonly change: RegistryChange }
-  | { readonly kind: "mismatch"; readonly peer: PeerKey; readonly clusterId: string };
+  | { readonly kind: "mismatch"; readonly peer: PeerKey; readonly clusterId: string }
+  /** Nobody founds a cluster until these have answered; empty: nobody is waited for any more. */
+  | { readonly kind: "waits"; readonly for: readonly string[] };
 
 export interface CoordinatorOptions {
   readonly self: PeerKey;
@@ -45,6 +55,11 @@ export interface CoordinatorOptions {
   /** As the file has it. */
   readonly ledger: Ledger;
   readonly file: LedgerFile;
+  /** As the file has them, also those that have ended; absent: there is none. */
+  readonly leases?: readonly MembershipLease[] | undefined;
+  readonly membershipFile?: MembershipFile | undefined;
+  /** Of this node's island: it registers itself with that. Absent: it does not. */
+  readonly backendHash?: string | undefined;
   readonly calls: CoordinatorCalls;
   readonly clock: Clock;
   readonly random: Random;
@@ -61,6 +76,7 @@ export class CoordinatorContext {
   readonly options: CoordinatorOptions;
   readonly desk: LedgerDesk;
   readonly members = new MembershipList();
+  readonly sightings = new Sightings();
   /** Wakes the loop that follows and leads. */
   readonly bell: Bell;
   #isStopped = false;
@@ -102,7 +118,7 @@ export class CoordinatorContext {
     for (const listener of this.#listeners) listener();
   }
 
-  /** Returns the way to stop it. */
+  /** Called after each change; the listener must not throw. Returns how it ends. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -140,20 +156,31 @@ export class CoordinatorContext {
   async vote(to: RosterVoter, request: VoterRequest, withinMs = COORDINATOR_CALL_MS): Promise<VoterAnswer | null> {
     const { self, clock } = this.options;
     if (to.peer === self) return within(clock, withinMs, this.desk.decide(this.selfId, request), null);
+    const sentMs = clock.monotonicMs();
     const answered = await this.options.calls.call(this.addressOf(to), request, withinMs);
     if (answered === null || nodeIdOf(answered.answer.voter) !== answered.from) return null;
-    const { roster } = answered.answer;
-    if (roster !== null && answered.answer.clusterId === this.desk.ledger.clusterId) this.desk.noteTerm(roster.term);
+    this.sightings.answered(answered.answer.voter, sentMs, this.options.clock.monotonicMs());
+    const { roster, clusterId, voter } = answered.answer;
+    if (clusterId !== null && clusterId !== request.clusterId) this.met(voter, clusterId);
+    if (roster !== null && clusterId === this.desk.ledger.clusterId) this.desk.noteTerm(roster.term);
     return answered.answer;
   }
 
   /** Null: no answer, or somebody else's than its certificate says. */
   async statusOf(endpoint: string, withinMs = COORDINATOR_CALL_MS): Promise<CoordinatorStatus | null> {
+    const sentMs = this.options.clock.monotonicMs();
     const answered = await this.options.calls.call(endpoint, { kind: "status" }, withinMs);
     if (answered === null || nodeIdOf(answered.answer.self) !== answered.from) return null;
+    this.sightings.answered(answered.answer.self, sentMs, this.options.clock.monotonicMs());
     const { roster, clusterId } = answered.answer;
     if (roster !== null && clusterId === this.desk.ledger.clusterId) this.desk.noteTerm(roster.term);
     return answered.answer;
+  }
+
+  /** Of another cluster than this node's. */
+  met(peer: PeerKey, clusterId: string): void {
+    const isNews = this.sightings.otherCluster(peer, clusterId, this.options.clock.monotonicMs());
+    if (isNews) this.options.news({ kind: "mismatch", peer, clusterId });
   }
 
   /** Where it announced itself last; else where the roster has it. */

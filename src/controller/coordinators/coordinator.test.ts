@@ -132,7 +132,7 @@ describe("the registry", () => {
       await bench.clock.advance(5_000);
       return kind;
     };
-    expect(await ask("register", more)).toBe("not-replicated");
+    expect(await ask("register", more)).toBe("full");
     expect(await ask("unregister", entries[0]!)).toBe("done");
     expect(await ask("register", more)).toBe("done");
     expect(bench.fatals).toEqual([]);

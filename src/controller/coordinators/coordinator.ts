@@ -6,8 +6,18 @@
 // Invariants: a node leads at most one term at a time, and its work has ended before the next campaign; nothing that follows from a
 // decision of the voter leaves before the ledger is durable (ledger-desk.ts).
 
-import { foundingOf, isVoter, type KnownLeader, type SeedWord } from "../../core/lease/index.ts";
-import type { AnswerTo, CoordinatorRequest } from "../../ports/coordinators.ts";
+import {
+  type CoordinatorStatus,
+  foundingOf,
+  isVoter,
+  type KnownLeader,
+  normalisedEndpoint,
+  type SeedWord,
+  type VoterAnswer,
+  type VoterRequest,
+} from "../../core/lease/index.ts";
+import { within } from "../../loops/time.ts";
+import type { AnswerTo, CoordinatorRequest, LeaveResult } from "../../ports/coordinators.ts";
 import { campaign } from "./campaign.ts";
 import { CoordinatorContext, type CoordinatorOptions } from "./context.ts";
 import { Leading } from "./leading.ts";
@@ -18,8 +28,10 @@ import {
   FOUNDING_EVERY_MS,
   RELEASE_RANK_MS,
   RELEASED_AWAY_MS,
+  STOP_MS,
 } from "./limits.ts";
-import { type LeaveOutcome, Membership } from "./membership.ts";
+import { Membership } from "./membership.ts";
+import { Registration } from "./registration.ts";
 import { RegistryWrites } from "./registry-writes.ts";
 
 interface ObservedLeader extends KnownLeader {
@@ -31,6 +43,9 @@ export class Coordinator {
   readonly #context: CoordinatorContext;
   readonly #membership: Membership;
   readonly #registry: RegistryWrites;
+  /** Null: this node does not register itself. */
+  readonly #registration: Registration | null;
+  #waitsFor: readonly string[] = [];
   #leading: Leading | null = null;
   /** Until the work of the last leadership has ended. */
   #ended: Promise<void> = Promise.resolve();
@@ -42,8 +57,15 @@ export class Coordinator {
 
   constructor(options: CoordinatorOptions) {
     this.#context = new CoordinatorContext(options);
-    this.#membership = new Membership(this.#context);
     this.#registry = new RegistryWrites(this.#context, () => this.#leading);
+    const { backendHash } = options;
+    this.#registration =
+      backendHash === undefined ? null : new Registration(this.#context, this.#registry, backendHash);
+    this.#membership = new Membership(this.#context, {
+      resign: () => this.resign(),
+      withdraw: async () => (await this.#registration?.withdraw()) ?? { kind: "done", registry: [] },
+      returned: () => this.#registration?.returned(),
+    });
     this.#context.desk.onChange((isReleased) => {
       if (isReleased) this.#released();
       this.#leading?.yieldIfDue();
@@ -55,11 +77,19 @@ export class Coordinator {
     const { options } = this.#context;
     this.#live().catch((error: unknown) => options.fatal(error));
     this.#membership.live().catch((error: unknown) => options.fatal(error));
+    this.#registration?.live().catch((error: unknown) => options.fatal(error));
   }
 
-  /** Ends the loops; what is under way is not awaited. */
-  stop(): void {
+  /** Ends the loops. Resolves when the work of a term has ended and nothing is written to the ledger any more; a disk that hangs is not awaited. */
+  async stop(): Promise<void> {
     this.#context.stop();
+    const ended = Promise.all([this.#ended, this.#context.desk.close()]);
+    await within(this.#context.options.clock, STOP_MS, ended, undefined);
+  }
+
+  /** After each change of anything that is shown here; the listener must not throw. Returns how it ends. */
+  onChange(listener: () => void): () => void {
+    return this.#context.onChange(listener);
   }
 
   /** The term in which this node may act now; null: it may not. */
@@ -73,6 +103,11 @@ export class Coordinator {
     return this.#leading?.leader ?? null;
   }
 
+  /** Of `leadership`, by the monotonic clock. */
+  get electedMs(): number | null {
+    return this.#leading?.electedMs ?? null;
+  }
+
   /**
    * Who leads, as this node's own voter knows, and until when at most. A candidate that has its grant is none: the first roster of a
    * leader has the leader's term.
@@ -81,11 +116,6 @@ export class Coordinator {
     const { leader, promisedUntilMs, ledger } = this.#context.desk;
     if (leader === null || promisedUntilMs === null || ledger.roster?.term !== leader.term) return null;
     return { ...leader, untilMs: promisedUntilMs };
-  }
-
-  /** After anything changed that another one may want to know. Returns the way to stop it. */
-  onChange(listener: () => void): () => void {
-    return this.#context.onChange(listener);
   }
 
   /** `isWanted` has changed. */
@@ -101,18 +131,48 @@ export class Coordinator {
     return this.#context.members;
   }
 
+  /** As this node's voter answers those who ask. */
+  get status(): CoordinatorStatus {
+    return this.#context.desk.status;
+  }
+
+  /** When the lease in force at this voter ends, by the monotonic clock; null: there is none. */
+  get promisedUntilMs(): number | null {
+    return this.#context.desk.promisedUntilMs;
+  }
+
+  /** Since when no lease is in force at this voter, by the monotonic clock; null: one is. */
+  get leaderlessSinceMs(): number | null {
+    return this.#context.desk.leaderlessSinceMs;
+  }
+
+  get sightings(): CoordinatorContext["sightings"] {
+    return this.#context.sightings;
+  }
+
+  /** Seeds without whose answer no cluster is founded here; empty: there is one, or another node founds it. */
+  get waitsFor(): readonly string[] {
+    return this.ledger.clusterId === null ? this.#waitsFor : [];
+  }
+
+  get hasLeft(): boolean {
+    return this.#membership.hasLeft;
+  }
+
   /** `caller`: the node id of the certificate that the request came with. */
   async answer<R extends CoordinatorRequest>(caller: string, request: R): Promise<AnswerTo<R>> {
     return (await this.#answer(caller, request)) as AnswerTo<R>;
   }
 
   async #answer(caller: string, request: CoordinatorRequest): Promise<AnswerTo<CoordinatorRequest>> {
-    const { desk, members, options } = this.#context;
-    const wallMs = options.clock.wallMs();
+    const { desk, members, sightings, options } = this.#context;
+    const { clock } = options;
+    const wallMs = clock.wallMs();
     switch (request.kind) {
       case "status":
         return desk.status;
       case "announce":
+        sightings.announced(caller, normalisedEndpoint(request.endpoint), clock.monotonicMs());
         members.announce(wallMs, caller, request.endpoint);
         return { endpoints: members.endpoints(wallMs) };
       case "leave":
@@ -121,8 +181,16 @@ export class Coordinator {
       case "registry":
         return this.#registry.write(request);
       default:
-        return desk.decide(caller, request);
+        return this.#vote(caller, request);
     }
+  }
+
+  async #vote(caller: string, request: VoterRequest): Promise<VoterAnswer> {
+    const answer = await this.#context.desk.decide(caller, request);
+    const { outcome } = answer;
+    if (outcome.kind === "refused" && outcome.reason === "cluster-mismatch")
+      this.#context.met(request.holder, request.clusterId);
+    return answer;
   }
 
   /** Gives up the leadership; resolves when its work has ended. */
@@ -143,8 +211,13 @@ export class Coordinator {
     return leading.released;
   }
 
-  leave(): Promise<LeaveOutcome> {
-    return this.#membership.leave(() => this.resign());
+  leave(): Promise<LeaveResult> {
+    return this.#membership.leave();
+  }
+
+  /** Before the process ends. */
+  leaveWithin(withinMs: number): Promise<LeaveResult> {
+    return this.#membership.leaveWithin(withinMs);
   }
 
   /** After a leave: announces itself again. */
@@ -171,7 +244,9 @@ export class Coordinator {
       }),
     );
     if (desk.ledger.clusterId !== null) return;
-    if (foundingOf(endpoint, seeds, words.flat()).kind === "found") {
+    const founding = foundingOf(endpoint, seeds, words.flat());
+    this.#waitFor(founding.kind === "wait" ? founding.for : []);
+    if (founding.kind === "found") {
       const clusterId = options.newClusterId();
       if (await desk.found(clusterId, endpoint)) options.news({ kind: "founded", clusterId });
       return;
@@ -179,11 +254,17 @@ export class Coordinator {
     await bell.waitFor(FOUNDING_EVERY_MS);
   }
 
+  #waitFor(seeds: readonly string[]): void {
+    const isSame = seeds.join() === this.#waitsFor.join();
+    this.#waitsFor = seeds;
+    if (!isSame) this.#context.options.news({ kind: "waits", for: seeds });
+  }
+
   get #nowMs(): number {
     return this.#context.options.clock.monotonicMs();
   }
 
-  /** It is listed and a voter, as far as it knows nobody leads, and it is its time. */
+  /** It is wanted, listed and a voter, as far as it knows nobody leads, and it is its time. */
   get #mayCampaign(): boolean {
     const { desk, members, options, selfId } = this.#context;
     const { roster } = desk.ledger;
@@ -223,6 +304,7 @@ export class Coordinator {
     options.news({ kind: "elected", term: leader.term });
     this.#leading = new Leading(this.#context, leader);
     this.#ended = this.#leading.live();
+    this.#context.changed();
     await this.#ended;
     this.#leading = null;
     const restMs = options.random.between(CAMPAIGN_AGAIN_MS_MIN, CAMPAIGN_AGAIN_MS_MAX);

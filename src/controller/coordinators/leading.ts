@@ -8,9 +8,13 @@ import { LEASE_RENEW_MS } from "../../core/lease/limits.ts";
 
 export class Leading {
   readonly leader: QuorumLeader;
+  /** By the monotonic clock. */
+  readonly electedMs: number;
   readonly #context: CoordinatorContext;
   /** Listed members that are no voters, by identity, as they answered last. */
   readonly #met = new Map<string, RosterVoter>();
+  /** Where each voter has answered last. */
+  readonly #reached = new Map<PeerKey, string>();
   readonly #released = Promise.withResolvers<boolean>();
   #hasBegun = false;
   /** Of the leader's news, what the last round sent. */
@@ -20,6 +24,7 @@ export class Leading {
   constructor(context: CoordinatorContext, leader: QuorumLeader) {
     this.#context = context;
     this.leader = leader;
+    this.electedMs = context.now().monotonicMs;
   }
 
   /** The gate. */
@@ -50,6 +55,7 @@ export class Leading {
       if (leader.over !== null || this.#context.isStopped) break;
       if (this.isOpen) this.#open();
       leader.changeVoters(now, [...this.#met.values()], new Set(this.#listed.keys()));
+      leader.moveVoters(now, (peer) => this.#endpointOf(peer));
       if (now.monotonicMs >= this.#nextRoundMs) {
         this.#nextRoundMs = now.monotonicMs + LEASE_RENEW_MS;
         this.#meet();
@@ -57,6 +63,8 @@ export class Leading {
       } else if (leader.news !== this.#sentNews) this.#round();
       await bell.wait(this.#nextRoundMs);
     }
+    // Also of a node that stops: the gate is closed before its work ends, and before anybody hears of a release.
+    leader.release();
     options.news({ kind: "over", term: leader.term, because: leader.over ?? "released" });
     if (this.#hasBegun) await options.work.ends(leader.term);
     void this.#releaseAll().then(this.#released.resolve);
@@ -66,6 +74,14 @@ export class Leading {
   get #listed(): ReadonlyMap<string, string> {
     const { members, options } = this.#context;
     return new Map(members.active(options.clock.wallMs()).map(({ identity, endpoint }) => [identity, endpoint]));
+  }
+
+  /** Where a voter is: it has announced itself there, and has answered there. */
+  #endpointOf(peer: PeerKey): string | undefined {
+    const { options } = this.#context;
+    if (peer === options.self) return options.endpoint;
+    const reached = this.#reached.get(peer);
+    return reached === this.#listed.get(nodeIdOf(peer)) ? reached : undefined;
   }
 
   /** All that are listed answer with who they are; null: not all of them did. */
@@ -94,8 +110,10 @@ export class Leading {
 
   async #send(sent: Outgoing): Promise<void> {
     const sentAt = this.#context.now();
+    const endpoint = this.#context.addressOf(sent.to);
     const answer = await this.#context.vote(sent.to, sent.request);
     if (answer === null) return;
+    if (answer.voter === sent.to.peer) this.#reached.set(answer.voter, endpoint);
     // What time has ended is over before an answer, which may have waited for long, can say anything else.
     this.leader.passTime(this.#context.now());
     this.leader.took(sent, sentAt, answer);
@@ -127,7 +145,7 @@ export class Leading {
       this.#met.set(identity, { peer: status.self, endpoint });
       return;
     }
-    this.#context.options.news({ kind: "mismatch", peer: status.self, clusterId: status.clusterId });
+    this.#context.met(status.self, status.clusterId);
   }
 
   async #releaseAll(): Promise<boolean> {

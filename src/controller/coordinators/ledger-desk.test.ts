@@ -69,3 +69,29 @@ test("after a write that failed nothing is answered any more, and the process mu
   expect(answers).toEqual([]);
   expect(errors.length).toBeGreaterThan(0);
 });
+
+test("it is closed when nothing is written any more; what was not decided by then is not decided", async () => {
+  const { desk, writes, errors, answers, ask } = deskOn();
+  ask("a", acquire(A, 1));
+  ask("b", acquire(B, 2));
+  await settled();
+  let isClosed = false;
+  void desk.close().then(() => (isClosed = true));
+  await settled();
+  expect(isClosed).toBe(false);
+  writes[0]!.synced();
+  await settled();
+  expect([isClosed, answers, writes.length]).toEqual([true, ["accepted 1"], 1]);
+  expect(errors).toEqual([]);
+});
+
+test("a write that is given up because the process ends is no failure", async () => {
+  const { desk, writes, errors, ask } = deskOn();
+  ask("a", acquire(A, 1));
+  await settled();
+  const closed = desk.close();
+  writes[0]!.failed(new Error("the data directory was closed while a write waited for room"));
+  await closed;
+  await settled();
+  expect(errors).toEqual([]);
+});

@@ -30,6 +30,9 @@ export class LedgerDesk {
   #requests = 0;
   /** The durable one. */
   #ledger: Ledger;
+  #isClosed = false;
+  /** The last write. */
+  #written: Promise<void> = Promise.resolve();
   #onChange: (isReleased: boolean) => void = () => {};
 
   constructor(options: DeskOptions) {
@@ -67,6 +70,10 @@ export class LedgerDesk {
 
   get promisedUntilMs(): number | null {
     return this.#voter.promisedUntilMs(this.#options.clock.monotonicMs());
+  }
+
+  get leaderlessSinceMs(): number | null {
+    return this.#voter.leaderlessSinceMs(this.#options.clock.monotonicMs());
   }
 
   get status(): CoordinatorStatus {
@@ -108,18 +115,29 @@ export class LedgerDesk {
     });
   }
 
+  /** Nothing more is decided. Resolves when nothing is written any more. */
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    await this.#written.catch(() => undefined);
+  }
+
   async #write(ledger: Ledger): Promise<void> {
-    await this.#options.file.write(ledger);
+    this.#written = this.#options.file.write(ledger);
+    await this.#written;
     this.#ledger = ledger;
   }
 
   #inTurn<T>(work: () => Promise<T>): Promise<T> {
-    const turn = this.#last.then(work);
+    const turn = this.#last.then(() => (this.#isClosed ? nothing<T>() : work()));
     this.#last = turn;
     // Whoever waits for it hears nothing any more: the process ends.
     return turn.catch((error: unknown) => {
-      this.#options.fatal(error);
-      return new Promise<T>(() => {});
+      if (!this.#isClosed) this.#options.fatal(error);
+      return nothing<T>();
     });
   }
+}
+
+function nothing<T>(): Promise<T> {
+  return new Promise<T>(() => {});
 }

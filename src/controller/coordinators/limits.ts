@@ -1,5 +1,7 @@
 // The bounds of the coordinators' loop. What leases last is in core/lease/limits.ts.
 
+import { ROUND_ANSWERED_MS } from "../../core/lease/limits.ts";
+
 /** One request to another coordinator: a round of renewals is over within a renewal's interval. */
 export const COORDINATOR_CALL_MS = 1_000;
 /** Requests that wait for their turn at a voter, while its disk writes. What comes above it is not answered, as if it had been lost. */
@@ -33,3 +35,14 @@ export const REGISTRY_TURN_MS = 2_000;
 export const REGISTRY_FORWARDED_MS = REGISTRY_STORED_MS + REGISTRY_TURN_MS + REGISTRY_UNDONE_MS;
 /** A node that leaves is removed from the voters within this, or it stays. */
 export const LEAVE_MS = 15_000;
+/** At the end of a leave that is limited in time, this part of it is for the lists of the others. */
+export const LEFT_FAN_OUT_MS = 500;
+/** A graceful stop leaves within this, whatever answers. */
+export const LEAVE_AT_STOP_MS = 2_000;
+/** What is being written to the ledger, and the work of a term, end within this when a coordinator stops; a disk may hang. */
+export const STOP_MS = 2_000;
+/** Between two looks whether the registry has this node, drawn between the two. */
+export const REGISTER_AGAIN_MS_MIN = 1_000;
+export const REGISTER_AGAIN_MS_MAX = 4_000;
+/** A voter is shown as silent when it has answered no request of the last two rounds: one may be on its way. */
+export const VOTER_SILENT_AFTER_MS = 2 * ROUND_ANSWERED_MS;

@@ -1,27 +1,52 @@
 // Membership: this node announces itself to everybody whom it knows of, and leaves.
 
 import { isVoter } from "../../core/lease/index.ts";
-import { sleep } from "../../loops/time.ts";
+import { sleep, within } from "../../loops/time.ts";
+import type { LeaveResult, RegistryAnswer } from "../../ports/coordinators.ts";
 import type { CoordinatorContext } from "./context.ts";
-import { ANNOUNCE_EVERY_MS, HEARD_ENDPOINTS_MAX, LEAVE_MS } from "./limits.ts";
+import { ANNOUNCE_EVERY_MS, HEARD_ENDPOINTS_MAX, LEAVE_MS, LEFT_FAN_OUT_MS } from "./limits.ts";
 
-/** `refused`: it is a member as before. */
-export type LeaveOutcome = "left" | "sole-voter" | "refused";
+/** What else of a node takes part in its leave. */
+export interface Departure {
+  /** Gives up a leadership of this node; resolves when its work has ended. */
+  resign(): Promise<void>;
+  /** Takes this node's endpoint out of the registry, for as long as it is away. */
+  withdraw(): Promise<RegistryAnswer>;
+  /** It is a member again. */
+  returned(): void;
+}
 
 export class Membership {
   readonly #context: CoordinatorContext;
-  /** What others listed last. */
-  #heard: ReadonlySet<string> = new Set();
+  readonly #departure: Departure;
+  /** What others listed last; at first whom this node's file names. */
+  #heard: ReadonlySet<string>;
   #leaving: Promise<unknown> = Promise.resolve();
+  #isKeeping = false;
+  #hasLeft = false;
+  /** The process is about to end: there is no way back. */
+  #isEnding = false;
 
-  constructor(context: CoordinatorContext) {
+  constructor(context: CoordinatorContext, departure: Departure) {
     this.#context = context;
+    this.#departure = departure;
+    const { clock, leases = [], endpoint } = context.options;
+    // Its own lease may name an address that it has left.
+    const others = leases.filter(({ identity }) => identity !== context.selfId);
+    context.members.restore(clock.wallMs(), others);
+    this.#heard = new Set(others.map((lease) => lease.endpoint).filter((one) => one !== endpoint));
+  }
+
+  /** It left, and announces itself no more. */
+  get hasLeft(): boolean {
+    return this.#hasLeft;
   }
 
   async live(): Promise<void> {
     const { clock } = this.#context.options;
     while (!this.#context.isStopped) {
       if (this.#context.members.isAnnouncing) await this.announce();
+      void this.#keep();
       await sleep(clock, ANNOUNCE_EVERY_MS);
     }
   }
@@ -42,27 +67,72 @@ export class Membership {
     this.#heard = new Set(heard.slice(0, HEARD_ENDPOINTS_MAX));
   }
 
-  /** `resign`: gives up a leadership of this node; resolves when its work has ended. One leave at a time. */
-  leave(resign: () => Promise<void>): Promise<LeaveOutcome> {
-    const leaving = this.#leaving.then(() => this.#leave(resign));
+  /** Nobody waits for that file: after a restart it saves the time until the others announce themselves again. */
+  async #keep(): Promise<void> {
+    const { members, options } = this.#context;
+    if (this.#isKeeping || this.#context.isStopped || options.membershipFile === undefined) return;
+    this.#isKeeping = true;
+    try {
+      await options.membershipFile.write(members.active(options.clock.wallMs()));
+    } catch {
+      // A disk in trouble shows in the ledger, where it counts.
+    }
+    this.#isKeeping = false;
+  }
+
+  /** All or nothing: whoever is in its way is named. One leave at a time. */
+  leave(): Promise<LeaveResult> {
+    const leaving = this.#leaving.then(() => this.#leave());
     this.#leaving = leaving.catch(() => undefined);
     return leaving;
   }
 
-  async #leave(resign: () => Promise<void>): Promise<LeaveOutcome> {
-    const { desk, members, options, otherEndpoints } = this.#context;
-    const { self } = options;
-    const { roster } = desk.ledger;
-    if (roster !== null && isVoter(roster, self) && roster.voters.length === 1) return "sole-voter";
+  async #leave(): Promise<LeaveResult> {
+    const { desk, members, otherEndpoints } = this.#context;
+    if (this.#isSoleVoter) return { kind: "sole-voter" };
     const statuses = await Promise.all(otherEndpoints.map((endpoint) => this.#context.statusOf(endpoint)));
-    if (statuses.includes(null)) return "refused";
+    const silent = otherEndpoints.filter((_, at) => statuses[at] === null);
+    if (silent.length > 0)
+      return this.#stay(`${silent.join(", ")} did not answer: a leave is known by all members, or it is none`);
+    const isMember = desk.ledger.clusterId !== null;
+    const withdrawn = isMember ? await this.#departure.withdraw() : { kind: "done" };
+    if (withdrawn.kind !== "done") return this.#stay(`the registry could not be changed (${withdrawn.kind})`);
     desk.isLeaving = true;
     members.pause();
-    await resign();
-    const isRemoved = await this.#context.until(() => !this.#isVoter, LEAVE_MS);
-    if (isRemoved && (await this.#leaveAll())) return "left";
-    await this.#return();
-    return "refused";
+    await this.#departure.resign();
+    if (!(await this.#context.until(() => !this.#isVoter, LEAVE_MS)))
+      return this.#stay(
+        `no leader has removed this voter within ${LEAVE_MS / 1_000} s: a majority of the others has to answer`,
+      );
+    const deaf = await this.#leaveAll();
+    if (deaf.length > 0) return this.#stay(`${deaf.join(", ")} did not confirm it`);
+    this.#hasLeft = true;
+    return { kind: "left" };
+  }
+
+  /**
+   * Before the process ends: whatever can be done within the time, and no way back. The registry keeps this node's endpoint: most that stop come
+   * back, and what is decided meanwhile is for the data that is still there.
+   */
+  async leaveWithin(withinMs: number): Promise<LeaveResult> {
+    const { desk, members, options } = this.#context;
+    const { clock } = options;
+    const untilMs = clock.monotonicMs() + withinMs;
+    const leftMs = (): number => Math.max(0, untilMs - clock.monotonicMs());
+    this.#isEnding = true;
+    const isSole = this.#isSoleVoter;
+    // Also of a sole voter: it campaigns no more.
+    desk.isLeaving = true;
+    members.pause();
+    await within(clock, leftMs(), this.#departure.resign(), undefined);
+    if (isSole) return { kind: "sole-voter" };
+    const isRemoved = await this.#context.until(() => !this.#isVoter, Math.max(0, leftMs() - LEFT_FAN_OUT_MS));
+    const deaf = await within(clock, leftMs(), this.#leaveAll(), ["some members"]);
+    this.#hasLeft = true;
+    const stays = "It is still a voter, and is expected back: no leader has removed it in time.";
+    if (!isRemoved) return { kind: "refused", message: stays };
+    const late = `${deaf.join(", ")} did not confirm it in time.`;
+    return deaf.length > 0 ? { kind: "refused", message: late } : { kind: "left" };
   }
 
   /** After a leave: a member again. */
@@ -73,9 +143,18 @@ export class Membership {
 
   async #return(): Promise<void> {
     const { desk, members } = this.#context;
+    if (this.#isEnding) return;
+    this.#hasLeft = false;
     desk.isLeaving = false;
     members.resume();
+    this.#departure.returned();
     await this.announce();
+  }
+
+  async #stay(why: string): Promise<LeaveResult> {
+    await this.#return();
+    const message = `${why}. This node is a member as before; leave again when the others are well.`;
+    return { kind: "refused", message };
   }
 
   get #isVoter(): boolean {
@@ -83,15 +162,20 @@ export class Membership {
     return desk.ledger.roster !== null && isVoter(desk.ledger.roster, options.self);
   }
 
-  /** Every list is another one: one that keeps the lease would differ from the others until it expires. */
-  async #leaveAll(): Promise<boolean> {
+  get #isSoleVoter(): boolean {
+    return this.#isVoter && this.#context.desk.ledger.roster!.voters.length === 1;
+  }
+
+  /** Every list is another one: one that keeps the lease would differ from the others until it expires. Returns who did not confirm. */
+  async #leaveAll(): Promise<readonly string[]> {
     const { otherEndpoints, members, selfId } = this.#context;
     const answers = await Promise.all(
       otherEndpoints.map((endpoint) => this.#context.call(endpoint, { kind: "leave" })),
     );
-    if (answers.includes(null)) return false;
+    const deaf = otherEndpoints.filter((_, at) => answers[at] === null);
+    if (deaf.length > 0 && !this.#isEnding) return deaf;
     members.leave(selfId);
     this.#context.changed();
-    return true;
+    return deaf;
   }
 }

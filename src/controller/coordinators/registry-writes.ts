@@ -59,10 +59,10 @@ export class RegistryWrites {
       if (next === leader.roster.registry) return leader.committed === leader.roster ? "same" : null;
       return leader.changeRegistry(this.#context.now(), next, listed);
     };
-    let begun: RegistryChange | "same" | "full" | null = null;
+    let begun: ReturnType<typeof begin> = null;
     await this.#context.until(() => (begun ??= begin()) !== null || leader.over !== null, REGISTRY_TURN_MS);
-    const started = begun as RegistryChange | "same" | "full" | null;
-    if (started === "full") return { kind: "not-replicated" };
+    const started = begun as ReturnType<typeof begin>;
+    if (started === "full") return { kind: "full" };
     if (started !== null && started !== "same")
       this.#context.options.news({ kind: "registry", term: leader.term, change: started });
     if (started === null) return { kind: "not-leader", leaderEndpoint: null };

@@ -192,6 +192,68 @@ describe("the views", () => {
     expect(feeder.position).toBe(records.length);
   });
 
+  describe("of another history, as of a disk that was restored without them,", () => {
+    const OTHERS = "rebuild: what they have shown is not in the log: they are of another history";
+
+    /** Views that have seen one event more than there is, and a job that is not in the log. */
+    async function ahead() {
+      const { stage, records, clock: earlier, views, before } = await recorded();
+      for (const _ of [1, 2]) await stage.submitMany(1);
+      await advance(earlier, 1_000);
+      before.close();
+      const kept = records.slice(0, 1);
+      const clock = new ManualClock();
+      const fold = newFold(digest);
+      const feeder = new JobsFeeder({ fold, views, history: null, clock, logger: SILENT });
+      await drain();
+      for (const record of kept) fold.apply(record);
+      await drain();
+      expect([views.jobs.size, views.atPosition]).toEqual([2, 2]);
+      return { views, fold, feeder, clock, rest: records.slice(1) };
+    }
+
+    it("are built anew by a node that leads: nothing more was ever committed", async () => {
+      const { views, feeder, clock } = await ahead();
+      feeder.caughtUp();
+      await advance(clock, 1_000);
+      expect(views.calls).toContain(OTHERS);
+      expect([views.jobs.size, views.atPosition]).toEqual([1, 1]);
+    });
+
+    it("are built anew by a node that leads before it is known where they are", async () => {
+      const { records, clock: earlier, views, before, stage } = await recorded();
+      for (const _ of [1, 2]) await stage.submitMany(1);
+      await advance(earlier, 1_000);
+      before.close();
+      const clock = new ManualClock();
+      const fold = newFold(digest);
+      fold.apply(records[0]!);
+      const feeder = new JobsFeeder({ fold, views, history: null, clock, logger: SILENT });
+      feeder.caughtUp();
+      await advance(clock, 1_000);
+      expect([views.jobs.size, views.atPosition]).toEqual([1, 1]);
+    });
+
+    it("are built anew elsewhere when another event has their position", async () => {
+      const { views, fold, clock } = await ahead();
+      const other = await recorded();
+      await other.stage.submitMany(1);
+      await other.stage.service.pauseQueue(REQUEST, "default", true);
+      fold.apply(other.records[1]!);
+      await advance(clock, 1_000);
+      expect(views.calls).toContain(OTHERS);
+      expect([views.jobs.size, views.atPosition]).toEqual([1, 2]);
+    });
+
+    it("are not built anew where their own event comes", async () => {
+      const { views, fold, clock, rest } = await ahead();
+      for (const record of rest) fold.apply(record);
+      await advance(clock, 1_000);
+      expect(views.calls.filter((call) => call.startsWith("rebuild"))).toEqual([]);
+      expect([views.jobs.size, views.atPosition]).toEqual([2, 2]);
+    });
+  });
+
   it("that are behind are told of each job once, as it is when its turn comes, however much is submitted meanwhile", async () => {
     const { stage, fold, clock } = await leading();
     await stage.submitMany(1_200);

@@ -10,7 +10,8 @@
 // A node that starts again applies once more what its views had before: until it is where they are, nothing changes for them.
 //
 // What no member has any more of the history is passed over, and the views remember that: when a copy turns up, they are built
-// anew. So are views of another history (trap 82): one with as many events is told apart by the hash at their position.
+// anew. So are views of another history (trap 82), as of a disk that was restored without them: the hash at their position differs. Views that
+// are ahead of what is applied here are compared when that is applied, or are of another history because nothing more was ever committed.
 //
 // What waits here is bounded: where the views can't keep up, all of it is dropped, and comes from book and history later. While
 // the book is gone through, a change of a job that comes later in it does not wait: it is told as it is then.
@@ -63,6 +64,10 @@ export class JobsFeeder {
   #beginnings = 0;
   /** Where the views are is not known yet: nothing is put, because the position would pass over what they have missed. */
   #isBeginning = true;
+  /** The views are ahead of what is applied here: the event that they have seen last. */
+  #ahead: { readonly position: number; readonly line: string } | null = null;
+  /** Everything that was committed before is applied here. */
+  #isCaughtUp = false;
   #isPutting = false;
   /** There was no time for all that has changed. */
   #isCut = false;
@@ -95,6 +100,12 @@ export class JobsFeeder {
   /** The views have lost what they had, or a part of it. */
   restart(): void {
     if (!this.#isClosed && this.#retry === null) void this.#begin();
+  }
+
+  /** This node leads, so that everything that was committed before is applied here: views that are ahead of that are of another history. */
+  caughtUp(): void {
+    this.#isCaughtUp = true;
+    if (this.#position > this.#options.fold.chain.sequence) this.restart();
   }
 
   /** Something was found to be lost, or is here: again, or for the first time. */
@@ -173,6 +184,7 @@ export class JobsFeeder {
     logger.info({ event: "views" }, `the views are built anew: ${why}`);
     await holes.rebuild(why);
     this.#holes = [];
+    this.#ahead = null;
     return views.position();
   }
 
@@ -181,10 +193,12 @@ export class JobsFeeder {
     const { fold, views, history } = this.#options;
     const line = (await views.line?.()) ?? null;
     const { sequence, hash } = fold.chain;
-    if (position === 0 || line === null || position > sequence) return true;
+    this.#ahead = line !== null && position > sequence ? { position, line } : null;
+    if (position > sequence) return !this.#isCaughtUp;
+    if (position === 0 || line === null) return true;
     if (position === sequence) return line === hash;
-    // Where events can be missing, the history is the servers' own: whose it is, their cluster's id says.
-    if (history === null || history.missing !== undefined) return true;
+    if (history === null || position <= history.stats().startSequence) return true;
+    if (history.missing?.().some(({ first, last }) => first <= position && position <= last) === true) return true;
     for await (const [event] of history.read(position, 1)) {
       return event?.sequence !== position || event.eventHash === undefined || event.eventHash === line;
     }
@@ -207,6 +221,7 @@ export class JobsFeeder {
   }
 
   #applied(event: StoredEvent): void {
+    if (event.sequence === this.#ahead?.position && this.#options.fold.chain.hash !== this.#ahead.line) this.restart();
     if (!this.#isBeginning && event.sequence <= this.#position) return;
     if (!this.#comesLater(event)) this.#changes.note(event);
     if (this.#gap !== null && mayLeaveTheBook(event)) this.#newer.set(event.entityId, true);
@@ -220,11 +235,14 @@ export class JobsFeeder {
   /** While the book is gone through, and is not there yet. What is finished may be gone from it by then. */
   #comesLater(event: StoredEvent): boolean {
     const { eventType, entityId } = event;
-    if (this.#sweptTo === null || event.entityType !== "build" || mayLeaveTheBook(event)) return false;
+    // Where the views are is not known yet while they begin: maybe before all of it.
+    const sweptTo = this.#isBeginning ? 0 : this.#sweptTo;
+    if (sweptTo === null || event.entityType !== "build" || mayLeaveTheBook(event)) return false;
     const number = this.#options.fold.book.applied.numberOf(entityId);
-    if (number === null || number <= this.#sweptTo) return false;
+    if (number === null || number <= sweptTo) return false;
     // Its log must not come before it.
     if (eventType === "build:log") this.#changes.mark(entityId);
+    if (this.#isBeginning) return false;
     return eventType !== "build:log" && !this.#changes.has(entityId);
   }
 

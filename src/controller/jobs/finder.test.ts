@@ -52,3 +52,14 @@ it("views are asked once at least, and are said to be behind where they were", a
     wanted: 5,
   });
 });
+
+it("nothing is decided on rows of views that are ahead of what is applied: they are of another history", async () => {
+  const clock = new ManualClock();
+  const book = Object.assign(Object.create(EMPTY) as JobsBook, { appliedSequence: 6 });
+  const at = (position: number): JobFinder =>
+    new JobFinder({ book, clock, find: () => Promise.resolve({ job: null, position }) });
+  const decided = (position: number) => ended(clock, at(position).find("a", "head", clock.nowMs + 1_000));
+  expect(await decided(6)).toMatchObject({ kind: "found" });
+  expect(await decided(7)).toMatchObject({ kind: "behind" });
+  expect(await ended(clock, at(7).find("a", "applied", clock.nowMs + 1_000))).toMatchObject({ kind: "found" });
+});

@@ -5,6 +5,9 @@
 // history. Meanwhile they lack jobs, and may show one as it was before it was retried, finished or forgotten. So a row counts only as of a
 // position at or after everything that has left the book (JobsBook.leftUpTo), with row and position of one moment.
 //
+// Views that are ahead of what is applied are of a node that starts again, which decides nothing yet; or of another history, where the disk was
+// restored without them. Nothing is decided on their rows.
+//
 // Views that were built without events that nobody has are there, and may still show an end that was not the last one: nothing is decided
 // on such a row.
 
@@ -68,7 +71,8 @@ export class JobFinder {
 
   /** Whether what was found at this position is so still, of a job that the book does not have. */
   counts(position: number, look: "applied" | "head"): boolean {
-    return position >= this.#options.book.leftUpTo(look);
+    const { book } = this.#options;
+    return position >= book.leftUpTo(look) && (look === "applied" || position <= book.appliedSequence);
   }
 }
 

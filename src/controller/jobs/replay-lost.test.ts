@@ -19,7 +19,7 @@ import { advance, drain } from "../scopes/test-scopes.ts";
 class HoledViews extends ListedViews {
   ranges: readonly ViewsHole[] = [];
   rebuilds = 0;
-  readonly holes: ViewsHoles = {
+  override readonly holes: ViewsHoles = {
     read: async () => this.ranges,
     write: async (ranges) => void (this.ranges = ranges),
     rebuild: async () => {

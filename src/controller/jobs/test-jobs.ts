@@ -11,7 +11,16 @@ import type { Digest } from "../../ports/digest.ts";
 import type { GivenLease, LeaseAnswer, LeaseCall, Request, ResultAnswer, ResultCall } from "../../ports/jobs.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Log } from "../../ports/log.ts";
-import type { ExpiredJob, ExpiredJobs, ExpiredPlace, JobLog, JobRow, PutHow, Views } from "../../ports/views.ts";
+import type {
+  ExpiredJob,
+  ExpiredJobs,
+  ExpiredPlace,
+  JobLog,
+  JobRow,
+  PutHow,
+  Views,
+  ViewsHoles,
+} from "../../ports/views.ts";
 import { JournalService } from "../journal/service.ts";
 import { SiteJournal } from "../journal/site-journal.ts";
 import { JobsService } from "./jobs.ts";
@@ -63,7 +72,10 @@ export function newFold(digest: Digest, limits: Partial<BookLimits> = {}): SiteJ
 }
 
 /** Views without a file: as far behind as a test wants them to be. */
-export class ListedViews implements Pick<Views, "get" | "expired" | "position" | "put" | "doubt" | "trust" | "line"> {
+export class ListedViews implements Pick<
+  Views,
+  "get" | "expired" | "position" | "put" | "doubt" | "trust" | "line" | "holes"
+> {
   readonly jobs = new Map<string, Job>();
   readonly logs = new Map<string, string>();
   isFailing = false;
@@ -71,6 +83,17 @@ export class ListedViews implements Pick<Views, "get" | "expired" | "position" |
   /** Null: of a release that did not keep it. */
   atLine: string | null = null;
   readonly calls: string[] = [];
+  readonly holes: ViewsHoles = {
+    read: () => Promise.resolve([]),
+    write: () => Promise.resolve(),
+    rebuild: (why) => {
+      this.calls.push(`rebuild: ${why}`);
+      this.jobs.clear();
+      this.logs.clear();
+      [this.atPosition, this.atLine] = [0, null];
+      return Promise.resolve();
+    },
+  };
 
   position(): Promise<number> {
     return Promise.resolve(this.atPosition);

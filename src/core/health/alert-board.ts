@@ -29,6 +29,7 @@ const KINDS: Readonly<
   node_removed: { severity: "critical", code: null },
   disk_cloned: { severity: "critical", code: null },
   peer_unauthenticated: { severity: "warning", code: null },
+  certificate_ends: { severity: "warning", code: null },
   clock_skewed: { severity: "warning", code: null },
   clocks_disagree: { severity: "warning", code: null },
   // Only sites on a database raise it, and by themselves (controller/cluster/site-cluster.ts).

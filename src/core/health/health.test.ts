@@ -10,6 +10,8 @@ const [A, B, C] = [peerKey("n1", "a1"), peerKey("n2", "a1"), peerKey("n3", "a1")
 const STRANGER = peerKey("n9", "a1");
 /** Where the wall clock stands when the other one shows 0. */
 const WALL_MS = 1_000_000;
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
 
 class Desk {
   readonly health = new Health({
@@ -397,6 +399,38 @@ describe("alerts", () => {
     expect(desk.alerts).toEqual([]);
     desk.tick();
     expect(desk.alerts).toEqual(["leader_unavailable"]);
+  });
+
+  test("a certificate that this node shows ends within two weeks: until another is shown, and whichever it is", () => {
+    const desk = new Desk();
+    desk.follow(1);
+    const tick = (...ends: { use: "peer" | "api"; leftMs: number }[]): readonly HealthOutput[] =>
+      desk.tick({
+        leader: B,
+        certificates: ends.map(({ use, leftMs }) => ({ use, notAfterMs: desk.at.wallMs + leftMs })),
+      });
+    tick({ use: "peer", leftMs: 14 * DAY_MS }, { use: "api", leftMs: 14 * DAY_MS });
+    expect(desk.alerts).toEqual([]);
+    expect(kinds(tick({ use: "peer", leftMs: 15 * DAY_MS }, { use: "api", leftMs: 14 * DAY_MS - 1 }))).toEqual([
+      "alert-raised",
+    ]);
+    const message = (): string => desk.health.alerts[0]!.message;
+    expect(desk.health.alerts).toMatchObject([{ name: "certificate_ends", severity: "warning", nodeId: "n1" }]);
+    expect(message()).toMatch(
+      /^this node's certificate for clients and other coordinators .* ends in 13 days: .*cluster-certificates\.md$/,
+    );
+    // It is raised once, and says how it is now.
+    expect(tick({ use: "peer", leftMs: 1 }, { use: "api", leftMs: 30 * HOUR_MS })).toEqual([]);
+    expect(message()).toMatch(
+      /for other nodes .* ends in 0 h, and this node's certificate for clients .* ends in 30 h:/,
+    );
+    tick({ use: "api", leftMs: -1 });
+    expect(message()).toContain("has expired");
+    expect(kinds(tick({ use: "peer", leftMs: 365 * DAY_MS }, { use: "api", leftMs: 365 * DAY_MS }))).toEqual([
+      "alert-cleared",
+    ]);
+    tick();
+    expect(desk.alerts).toEqual([]);
   });
 
   test("the disk and the loop: while it is so, and a minute after the last stall; the gravest comes first", () => {

@@ -20,7 +20,14 @@ import { ElectionHistory } from "./election-history.ts";
 import { ElectionStats } from "./election-stats.ts";
 import { Failovers } from "./failovers.ts";
 import * as limits from "./limits.ts";
-import { judgeClock, judgeClones, judgeHistory, judgeRefused, judgeSigning } from "./machine-alerts.ts";
+import {
+  judgeCertificates,
+  judgeClock,
+  judgeClones,
+  judgeHistory,
+  judgeRefused,
+  judgeSigning,
+} from "./machine-alerts.ts";
 import type { Beacon, HealthOutput, KeptElection, Moment, Observation } from "./outputs.ts";
 import { SplitBrain, type SplitBrainFinding } from "./split-brain.ts";
 
@@ -301,6 +308,7 @@ export class Health {
       ...judgeClock(this.#board, at, this.#self, seen.clock),
       ...judgeClones(this.#board, at, seen.cloned ?? []),
       ...judgeRefused(this.#board, at, seen.refused ?? []),
+      ...judgeCertificates(this.#board, at, this.#self, seen.certificates ?? []),
       ...judgeSigning(this.#board, at, this.#self, seen.signingHeld ?? null),
       ...judgeMesh(this.#board, at, this.#self, seen.mesh ?? null),
       ...judgeHistory(this.#board, at, this.#self, seen),

@@ -2,4 +2,14 @@
 
 export { Clocks, type ClockView, isPossible } from "./clocks.ts";
 export { Health } from "./health.ts";
-export type { Beacon, ChainPoint, HealthOutput, KeptElection, Moment, Observation, SigningHeld } from "./outputs.ts";
+export { certificatesProblem } from "./machine-alerts.ts";
+export type {
+  Beacon,
+  CertificateEnd,
+  ChainPoint,
+  HealthOutput,
+  KeptElection,
+  Moment,
+  Observation,
+  SigningHeld,
+} from "./outputs.ts";

@@ -3,6 +3,8 @@
 export const LEADER_UNAVAILABLE_AFTER_MS = 30_000;
 /** A site that was started compares its line with its peers within a second or two, where they answer. */
 export const SIGNING_HELD_AFTER_MS = 30_000;
+/** Somebody must have the time to make another certificate; deploy/prometheus says so at the same time. */
+export const CERTIFICATE_ENDS_WITHIN_MS = 14 * 24 * 3_600_000;
 export const ELECTION_SUCCESS_RATE_MIN = 0.9;
 export const FAILOVERS_PER_HOUR_MAX = 5;
 /** A parent that is out of reach for longer, in a mesh of sites: several attempts to dial it. */
@@ -37,3 +39,9 @@ export const CLAIMED_TERMS_MAX = 1_024;
 /** Four a second from each of 31 peers would be eight seconds; most name the same indexes. */
 export const CHAIN_CLAIMS_MAX = 1_024;
 export const DIVERGED_PAIRS_MAX = 1_024;
+/** Nobody has led the transaction coordinators for so long: several elections. */
+export const TC_NO_LEADER_AFTER_MS = 15_000;
+/** A voter has not answered the leader for so long: longer than a restart. */
+export const TC_VOTER_MISSING_AFTER_MS = 30_000;
+/** Of one alert. */
+export const TC_NAMED_MAX = 5;

@@ -4,8 +4,8 @@
 import { nodeIdOf, type PeerKey } from "../kit/ids.ts";
 import { RANGES_SHOWN_MAX } from "../kit/limits.ts";
 import type { AlertBoard } from "./alert-board.ts";
-import { SIGNING_HELD_AFTER_MS } from "./limits.ts";
-import type { HealthOutput, Moment, Observation } from "./outputs.ts";
+import { CERTIFICATE_ENDS_WITHIN_MS, SIGNING_HELD_AFTER_MS } from "./limits.ts";
+import type { CertificateEnd, HealthOutput, Moment, Observation } from "./outputs.ts";
 
 export function judgeClones(board: AlertBoard, at: Moment, cloned: readonly string[]): HealthOutput[] {
   const raised = cloned.flatMap((nodeId) => {
@@ -27,6 +27,32 @@ export function judgeRefused(
   });
   const isRefused = (about: string | null): boolean => refused.some(({ nodeId }) => nodeId === about);
   return [...raised, ...board.clearUnless(at, "peer_unauthenticated", isRefused)];
+}
+
+const HOUR_MS = 3_600_000;
+const USES = { peer: "other nodes (peer.tls.cert_file)", api: "clients and other coordinators (api.tls.cert_file)" };
+
+/** Of certificates that end soon, or have ended; null: none does. */
+export function certificatesProblem(certificates: readonly CertificateEnd[], wallMs: number): string | null {
+  const ends = certificates.filter(({ notAfterMs }) => notAfterMs - wallMs < CERTIFICATE_ENDS_WITHIN_MS);
+  if (ends.length === 0) return null;
+  const each = ends.map(({ use, notAfterMs }) => {
+    const hours = Math.floor((notAfterMs - wallMs) / HOUR_MS);
+    const when =
+      hours < 0 ? "has expired" : hours < 48 ? `ends in ${hours} h` : `ends in ${Math.floor(hours / 24)} days`;
+    return `this node's certificate for ${USES[use]} ${when}`;
+  });
+  return `${each.join(", and ")}: whatever connects after that is refused. Issue another with \`tenure cert issue\`, put it in place and send SIGHUP: docs/runbooks/cluster-certificates.md`;
+}
+
+export function judgeCertificates(
+  board: AlertBoard,
+  at: Moment,
+  self: PeerKey,
+  certificates: readonly CertificateEnd[],
+): HealthOutput[] {
+  const problem = certificatesProblem(certificates, at.wallMs);
+  return board.set(at, "certificate_ends", nodeIdOf(self), problem !== null, () => problem!);
 }
 
 export function judgeClock(

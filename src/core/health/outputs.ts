@@ -53,6 +53,13 @@ export interface SigningHeld {
   readonly heldMs: number;
 }
 
+/** A certificate that this node shows: to other nodes, or to clients and other coordinators. */
+export interface CertificateEnd {
+  readonly use: "peer" | "api";
+  /** On the wall clock. */
+  readonly notAfterMs: number;
+}
+
 /** What the loop looks at before each tick. */
 export interface Observation {
   /** Nobody speaks to a node that has not joined yet, or was removed: that is no failure. */
@@ -79,6 +86,8 @@ export interface Observation {
   readonly clock: ClockView;
   /** Node ids of whose disk two processes hold a copy. */
   readonly cloned?: readonly string[] | undefined;
+  /** In use now; absent: without TLS. */
+  readonly certificates?: readonly CertificateEnd[] | undefined;
   /** It was restored paused. */
   readonly isPaused?: boolean | undefined;
   /** Members that answer, and that do not accept who this node is, or are not accepted: node id and why. */

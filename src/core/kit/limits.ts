@@ -319,6 +319,10 @@ export const PORT_MAX = 65_535;
 /** Servers that a client is configured with. */
 export const URLS_MAX = 64;
 export const API_KEY_LENGTH_MAX = 1_024;
+/** `https://host:port`. */
+export const API_URL_LENGTH_MAX = 512;
+/** Islands that the transaction coordinators of a cluster know, counted by their endpoints. */
+export const REGISTRY_ENTRIES_MAX = 256;
 /** Of what is missing in a history; a message that names them has to stay one line. */
 export const RANGES_SHOWN_MAX = 4;
 

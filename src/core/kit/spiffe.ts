@@ -60,3 +60,26 @@ export function uriNames(subjectAltName: string | undefined): string[] {
     .filter((name) => name.startsWith("URI:"))
     .map((name) => name.slice(4));
 }
+
+export type ServerNamed =
+  | { readonly ok: true; readonly nodeId: string }
+  | { readonly ok: false; readonly message: string };
+
+const SHOWN_CHARS = 128;
+
+/** The node whose server certificate has these URI names: exactly one, of this trust domain. `message`: what is wrong with them. */
+export function serverNamed(uris: readonly string[], trustDomain: string): ServerNamed {
+  const [uri, second] = uris;
+  const wanted = `spiffe://${trustDomain}/server/<node id>`;
+  const wrong = (message: string): ServerNamed => ({ ok: false, message });
+  if (uri === undefined) return wrong(`the certificate has no URI name; it needs one, ${wanted}`);
+  if (second !== undefined) {
+    return wrong(`the certificate has ${uris.length} URI names; it must have exactly one, ${wanted}`);
+  }
+  const id = parseSpiffeId(uri);
+  const shown = uri.slice(0, SHOWN_CHARS).replaceAll(/[^\x20-\x7e]/g, "?");
+  if (id === undefined || id.kind !== "server") return wrong(`the certificate names ${shown}, not ${wanted}`);
+  if (id.trustDomain !== trustDomain)
+    return wrong(`the certificate names ${shown}, of another trust domain than ${trustDomain}`);
+  return { ok: true, nodeId: id.name };
+}

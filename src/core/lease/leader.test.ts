@@ -284,3 +284,57 @@ describe("registry", () => {
     expect(leader.round([])[0]!.request).toMatchObject({ mark: { term: 1, version: 3 } });
   });
 });
+
+describe("a voter that moved", () => {
+  const moved = (one: string): string | undefined => (one === "b@1" ? "https://new" : undefined);
+
+  test("is in the roster where it answers by now: the same voters, as the next version, one move at a time", () => {
+    const leader = opened(ABC, 1);
+    expect(leader.moveVoters(at(1), () => undefined)).toBe(false);
+    expect(leader.moveVoters(at(1), moved)).toBe(true);
+    expect(leader.roster).toMatchObject({ term: 1, version: 2 });
+    expect(leader.roster.voters.map((voter) => `${voter.peer} ${voter.endpoint}`)).toEqual([
+      "a@1 a",
+      "b@1 https://new",
+      "c@1 c",
+    ]);
+    expect(leader.moveVoters(at(2), (one) => `${one}.new`)).toBe(false);
+    round(leader, 2, ["a@1", "c@1"]);
+    expect(leader.moveVoters(at(3), moved)).toBe(false);
+    expect(leader.moveVoters(at(3), (one) => `${one}.new`)).toBe(true);
+  });
+
+  test("stays where the roster has it while the gate is closed", () => {
+    const leader = opened(ABC, 1);
+    expect(leader.moveVoters(at(LEASE_TRUST_MS), moved)).toBe(false);
+  });
+});
+
+describe("a disk that was put back to an older copy", () => {
+  test("counts no more: neither what it promised to this leader nor what it stored, until it grants the term again", () => {
+    const leader = opened(ABC, 1);
+    const answering = (ms: number, forgets: boolean): void => {
+      for (const sent of leader.round([])) {
+        const isForgetful = forgets && sent.to.peer === "b@1";
+        const position = { term: 0, version: 1 };
+        const answer = isForgetful ? { ...refused(sent, "not-holder", 0), roster: position } : accepted(sent);
+        if (sent.to.peer !== "c@1") leader.took(sent, at(ms), answer);
+      }
+    };
+    answering(1_000, true);
+    expect([...leader.forgetful]).toEqual(["b@1"]);
+    // c's word of the beginning is what is left.
+    expect(leader.provedAt).toEqual(at(0));
+    const [toB] = leader.round([]).filter(({ to }) => to.peer === "b@1");
+    expect(toB!.request.kind).toBe("acquire");
+    answering(1_100, false);
+    expect(leader.provedAt).toEqual(at(1_100));
+  });
+
+  test("an answer to an acquire, also a late one, says nothing of the kind: only what was granted can be forgotten", () => {
+    const leader = elected(ABC, 1);
+    const late = leader.round([]).map((sent) => ({ ...sent, request: { ...sent.request, kind: "acquire" as const } }));
+    for (const sent of late) leader.took(sent, at(1), refused(sent, "not-holder", 0));
+    expect(leader.forgetful.size).toBe(0);
+  });
+});

@@ -32,6 +32,7 @@ import {
   isVoter,
   positionOf,
   restamped,
+  withEndpoint,
   withRegistry,
   withVoters,
 } from "./roster.ts";
@@ -69,6 +70,7 @@ export class QuorumLeader {
   readonly #stored = new Map<PeerKey, Position>();
   readonly #leaving = new Set<PeerKey>();
   readonly #replaced = new Set<PeerKey>();
+  readonly #forgetful = new Set<PeerKey>();
   /** In the last round. Of others nothing is kept, and late answers count for nothing. */
   #asked: ReadonlySet<PeerKey> = new Set();
   #roster: Roster;
@@ -128,6 +130,21 @@ export class QuorumLeader {
     return this.#replaced.has(peer);
   }
 
+  /** It wants to be removed. */
+  isLeaving(peer: PeerKey): boolean {
+    return this.#leaving.has(peer);
+  }
+
+  /** When the request left that it answered last with all of the lease; null: it has answered none. */
+  answeredAt(peer: PeerKey): Instant | null {
+    return this.#proofs.get(peer) ?? null;
+  }
+
+  /** Voters that have forgotten what they granted to this leader: their disks are older copies. */
+  get forgetful(): ReadonlySet<PeerKey> {
+    return this.#forgetful;
+  }
+
   /** Nobody has proved anything for the whole lease: another leader must be expected. */
   passTime(now: Instant): void {
     if (this.#leftMs(now, LEASE_TTL_MS) === 0) this.#over ??= "expired";
@@ -164,6 +181,8 @@ export class QuorumLeader {
     const isHigher = answer.term > this.term && isCredible(answer.term, this.term);
     const isBeyond = isHigher || (answer.term === this.term && isStale(answer));
     if (isBeyond) return void (this.#over = "higher-term");
+    // Only a voter that has granted this term is sent a renewal, and no ledger's term ever falls: an older copy of its disk answers.
+    if (sent.request.kind === "renew" && answer.term < this.term) this.#forget(peer);
     if (answer.isLeaving) this.#leaving.add(peer);
     else this.#leaving.delete(peer);
     if (answer.outcome.kind === "refused") {
@@ -200,6 +219,15 @@ export class QuorumLeader {
     return true;
   }
 
+  /** Where a voter is by now, as far as it has answered there; undefined: not known. True: there is a new roster to send. */
+  moveVoters(now: Instant, endpointOf: (peer: PeerKey) => string | undefined): boolean {
+    if (!this.#mayChange(now)) return false;
+    const moved = this.#roster.voters.find(({ peer, endpoint }) => (endpointOf(peer) ?? endpoint) !== endpoint);
+    if (moved === undefined) return false;
+    this.#advance(withEndpoint(this.#roster, moved.peer, endpointOf(moved.peer)!));
+    return true;
+  }
+
   /** Null: not now, another change is on its way, or the gate is closed. */
   changeRegistry(now: Instant, registry: RegistryEntries, listed: readonly PeerKey[]): RegistryChange | null {
     if (!this.#mayChange(now)) return null;
@@ -226,6 +254,14 @@ export class QuorumLeader {
     this.#news++;
   }
 
+  /** What it has promised and stored counts no more: others may get it from that voter. */
+  #forget(peer: PeerKey): void {
+    this.#forgetful.add(peer);
+    this.#granted.delete(peer);
+    this.#proofs.delete(peer);
+    this.#stored.delete(peer);
+  }
+
   #settle(): void {
     const roster = this.#roster;
     const position = positionOf(roster);
@@ -246,8 +282,8 @@ export class QuorumLeader {
 
   #keepOnly(asked: ReadonlySet<PeerKey>): void {
     this.#asked = asked;
-    for (const known of [this.#proofs, this.#granted, this.#renewed, this.#leaving, this.#replaced])
-      for (const peer of known.keys()) if (!asked.has(peer)) known.delete(peer);
+    const byPeer = [this.#proofs, this.#granted, this.#renewed, this.#leaving, this.#replaced, this.#forgetful];
+    for (const known of byPeer) for (const peer of known.keys()) if (!asked.has(peer)) known.delete(peer);
     const listed = this.#registry?.listed ?? [];
     for (const peer of this.#stored.keys()) if (!asked.has(peer) && !listed.includes(peer)) this.#stored.delete(peer);
   }

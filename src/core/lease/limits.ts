@@ -1,5 +1,7 @@
 // The bounds of the coordinators' leader lease. No setting changes them: voters and leaders that count with different times are not exclusive.
 
+export { REGISTRY_ENTRIES_MAX } from "../kit/limits.ts";
+
 /** A grant excludes others for so long after a voter received the request that it answered. */
 export const LEASE_TTL_MS = 3_000;
 /**
@@ -24,5 +26,13 @@ export const GENERATION_TERMS = 2 ** 20;
 export const TERM_JUMP_MAX = 2 ** 16;
 /** Membership leases that a node keeps, the last announced: a server can announce one identity only, but certificates are many. */
 export const MEMBERSHIPS_KEPT = 256;
-/** Backends of a registry. */
-export const REGISTRY_ENTRIES_MAX = 256;
+/** Identities, and other clusters, of which a node remembers what it saw; the last ones. */
+export const SIGHTINGS_KEPT = 256;
+/** Former disks, and former endpoints, that are remembered of one identity. */
+export const SIGHTINGS_OF_ONE_KEPT = 4;
+/** An identity that came back so often to an endpoint that it had left is at both. Once, and a second time by a late message, is a move. */
+export const RETURNS_OF_SHARED_MIN = 3;
+/** Returns count together within this: of two that announce every 3 s there is one in each. */
+export const RETURNS_WITHIN_MS = 30_000;
+/** What was seen is reported for so long after it was seen last. */
+export const SEEN_FOR_MS = 60_000;

@@ -48,16 +48,19 @@ export class MembershipList {
     if (this.#leases.size > MEMBERSHIPS_KEPT) this.#leases.delete(this.#leases.keys().next().value!);
   }
 
+  /** As this node's file had them before a restart. Those that have ended meanwhile are dropped, as `active` drops them. */
+  restore(wallMs: number, leases: readonly MembershipLease[]): void {
+    for (const lease of leases) if (isInForce(lease, wallMs)) this.#leases.set(lease.identity, lease);
+  }
+
   /** Removes the caller's own lease, and nothing else. */
   leave(caller: string): void {
     this.#leases.delete(caller);
   }
 
-  /** Those in force, by identity. A clock that was set back by more than a lease would keep them for ever: such a lease has ended too. */
+  /** Those in force, by identity. */
   active(wallMs: number): readonly MembershipLease[] {
-    const active = [...this.#leases.values()].filter(
-      ({ updatedAtMs, expiresAtMs }) => wallMs < expiresAtMs && updatedAtMs <= wallMs + MEMBERSHIP_TTL_MS,
-    );
+    const active = [...this.#leases.values()].filter((lease) => isInForce(lease, wallMs));
     return active.sort((a, b) => (a.identity < b.identity ? -1 : 1));
   }
 
@@ -65,4 +68,9 @@ export class MembershipList {
   endpoints(wallMs: number): readonly string[] {
     return [...new Set(this.active(wallMs).map(({ endpoint }) => endpoint))].sort();
   }
+}
+
+/** A clock that was set back by more than a lease would keep leases for ever: such a lease has ended too. */
+function isInForce({ updatedAtMs, expiresAtMs }: MembershipLease, wallMs: number): boolean {
+  return wallMs < expiresAtMs && updatedAtMs <= wallMs + MEMBERSHIP_TTL_MS;
 }

@@ -43,6 +43,15 @@ describe("membership leases", () => {
     expect(members.isAnnouncing).toBe(true);
   });
 
+  test("after a restart those in force are there again, and those that have ended are not", () => {
+    const members = new MembershipList();
+    const lease = { endpoint: "https://x", updatedAtMs: 0, expiresAtMs: MEMBERSHIP_TTL_MS };
+    const later = { identity: "b", endpoint: "https://b", updatedAtMs: 2_000, expiresAtMs: MEMBERSHIP_TTL_MS + 2_000 };
+    members.restore(MEMBERSHIP_TTL_MS, [{ identity: "a", ...lease }, later]);
+    expect(members.active(MEMBERSHIP_TTL_MS)).toEqual([later]);
+    expect(members.endpoints(MEMBERSHIP_TTL_MS + 2_000)).toEqual([]);
+  });
+
   test("a node that left announces nothing until it is told to", () => {
     const members = new MembershipList();
     members.pause();

@@ -55,6 +55,12 @@ export function withVoters(roster: Roster, voters: readonly RosterVoter[]): Rost
   return { ...roster, version: roster.version + 1, voters: voters.toSorted((a, b) => (a.peer < b.peer ? -1 : 1)) };
 }
 
+/** The same voters, one of them at another address: whoever restarts without any membership lease looks for voters where the roster has them. */
+export function withEndpoint(roster: Roster, peer: PeerKey, endpoint: string): Roster {
+  const voters = roster.voters.map((voter) => (voter.peer === peer ? { peer, endpoint } : voter));
+  return { ...roster, version: roster.version + 1, voters };
+}
+
 export function withRegistry(roster: Roster, registry: RegistryEntries): Roster {
   assert(registry.length <= REGISTRY_ENTRIES_MAX, "a registry is bounded");
   return { ...roster, version: roster.version + 1, registry };

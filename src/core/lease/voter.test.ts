@@ -241,6 +241,33 @@ describe("what is shown", () => {
   });
 });
 
+test("since when nobody leads here: the start, the end of a lease, or its release", () => {
+  const voter = voterOf("b@1", ledgerOf(ABC), 10);
+  expect(voter.leaderlessSinceMs(500)).toBe(10);
+  asked(voter, 1_000, acquire("a@1", "b@1", 1, ABC));
+  expect(voter.leaderlessSinceMs(1_000 + TTL - 1)).toBeNull();
+  expect(voter.leaderlessSinceMs(9_000)).toBe(1_000 + TTL);
+  asked(voter, 9_000, acquire("a@1", "b@1", 1, ABC));
+  asked(voter, 9_500, release("a@1", "b@1", 1));
+  expect(voter.leaderlessSinceMs(9_600)).toBe(9_500);
+  const restarted = voterOf(
+    "b@1",
+    ledgerOf(ABC, { term: 1, grant: { term: 1, leader: peer("a@1"), released: false } }),
+    0,
+  );
+  expect(restarted.leaderlessSinceMs(LEASE_BOOT_WAIT_MS - 1)).toBeNull();
+  expect(restarted.leaderlessSinceMs(LEASE_BOOT_WAIT_MS)).toBe(LEASE_BOOT_WAIT_MS);
+});
+
+test("a promise is said to last as long as was asked for, at whatever fraction of a millisecond it is given", () => {
+  const voter = voterOf("b@1", ledgerOf(ABC));
+  asked(voter, 0, acquire("a@1", "b@1", 1, ABC));
+  for (let at = 0; at < 1_000; at++) {
+    const { outcome } = voter.decide(at * 1_234.567_89, "a", renew("a@1", "b@1", 1, ABC)).answer;
+    expect(outcome).toEqual({ kind: "accepted", lastsMs: TTL });
+  }
+});
+
 test("whatever is asked, in whatever order: a term has one holder, terms and rosters never fall, and two leases never overlap at one voter", () => {
   const names = ["a@1", "b@1", "c@1"];
   const step = fc.record({

@@ -48,12 +48,15 @@ export class Voter {
   isLeaving = false;
   #ledger: Ledger;
   #promised: Promised | null;
+  /** The start, or the last release. */
+  #freeFromMs: number;
   /** The highest that anybody has spoken of. */
   #generation = 0;
 
   constructor(self: PeerKey, ledger: Ledger, startedMs: number) {
     this.self = self;
     this.#ledger = ledger;
+    this.#freeFromMs = startedMs;
     const { grant } = ledger;
     const untilMs = startedMs + LEASE_BOOT_WAIT_MS;
     this.#promised = grant === null || grant.released ? null : { holder: grant.leader, term: grant.term, untilMs };
@@ -91,6 +94,12 @@ export class Voter {
   /** When the lease in force ends, or null. */
   promisedUntilMs(nowMs: number): number | null {
     return this.#inForce(nowMs)?.untilMs ?? null;
+  }
+
+  /** Since when no lease is in force here; null: one is. */
+  leaderlessSinceMs(nowMs: number): number | null {
+    if (this.#inForce(nowMs) !== null) return null;
+    return Math.max(this.#freeFromMs, this.#promised?.untilMs ?? -Infinity);
   }
 
   statusAt(nowMs: number): CoordinatorStatus {
@@ -131,7 +140,7 @@ export class Voter {
       case "renew":
         return this.#renew(nowMs, request);
       case "release":
-        return this.#release(request);
+        return this.#release(nowMs, request);
       default:
         return assertNever(request, "Voter.decide");
     }
@@ -175,11 +184,12 @@ export class Voter {
     return this.#promise(nowMs, holder, term, ttlMs);
   }
 
-  #release(request: ReleaseRequest): VoterOutcome {
+  #release(nowMs: number, request: ReleaseRequest): VoterOutcome {
     const { grant } = this.#ledger;
     if (grant === null || grant.leader !== request.holder || grant.term !== request.term) return refused("not-holder");
     if (!grant.released) this.#ledger = { ...this.#ledger, grant: { ...grant, released: true } };
     this.#promised = null;
+    this.#freeFromMs = nowMs;
     return { kind: "accepted", lastsMs: 0 };
   }
 
@@ -212,12 +222,13 @@ export class Voter {
 
   /** A request may ask for less than the fixed time, never for more; and no request takes back what an earlier answer promised. */
   #promise(nowMs: number, holder: PeerKey, term: number, ttlMs: number): VoterOutcome {
-    const asked = nowMs + Math.min(ttlMs, LEASE_TTL_MS);
+    const askedMs = Math.min(ttlMs, LEASE_TTL_MS);
+    const asked = nowMs + askedMs;
     const before = this.#promised !== null && this.#promised.holder === holder ? this.#promised.untilMs : asked;
     const untilMs = Math.max(asked, before);
     this.#promised = { holder, term, untilMs };
-    // Of a clock with fractions, (now + 3000) - now is often a little less than 3000, which would be no proof.
-    return { kind: "accepted", lastsMs: Math.max(untilMs - nowMs, Math.min(ttlMs, LEASE_TTL_MS)) };
+    // The sum less its part may be a hair less than what was asked for, and then proves nothing to the leader.
+    return { kind: "accepted", lastsMs: untilMs === asked ? askedMs : Math.max(askedMs, untilMs - nowMs) };
   }
 }
 

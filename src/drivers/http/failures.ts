@@ -19,7 +19,7 @@ export interface Peer {
 
 /** A person must mend these; waiting does not. */
 const TLS_CODES =
-  /^(CERT_|DEPTH_ZERO_SELF_SIGNED|SELF_SIGNED_CERT|UNABLE_TO_|ERR_TLS_CERT|HOSTNAME_MISMATCH|INVALID_CA)/;
+  /^(CERT_|DEPTH_ZERO_SELF_SIGNED|SELF_SIGNED_CERT|UNABLE_TO_|ERR_TLS_CERT|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH_EXCEEDED)/;
 
 /** Whether an error is about the certificate that the other side showed. */
 export function isUntrusted(error: unknown): boolean {

@@ -1,18 +1,18 @@
-// A cut says what it may be: only an address that has never answered may want TLS.
+// A cut says what it may be: only an address that has never answered may want TLS. And how long a connection is kept.
 
 import { createServer, type Server, type Socket } from "node:net";
 import type { AddressInfo } from "node:net";
 import { expect, it } from "vitest";
 import { WORDS } from "../sites/failures.ts";
-import { HttpClient, readText } from "./http-client.ts";
+import { HttpClient, type HttpClientOptions, readText } from "./http-client.ts";
 
-async function stage(talk: (socket: Socket) => void) {
+async function stage(talk: (socket: Socket) => void, options: HttpClientOptions = {}) {
   const server: Server = createServer((socket) => {
     socket.on("error", () => undefined);
     talk(socket);
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const client = new HttpClient({}, WORDS);
+  const client = new HttpClient({}, WORDS, options);
   const { port } = server.address() as AddressInfo;
   const asked = {
     method: "GET",
@@ -57,4 +57,26 @@ it("an answer that is cut is no question of TLS", async () => {
 it.each(["ECONNREFUSED", "ETIMEDOUT", "EHOSTUNREACH", "ENOTFOUND"])("%s is no question of TLS", (code) => {
   const { message } = WORDS.failed(Object.assign(new Error("x"), { code }), "http://n1:7401", false);
   expect(message).not.toMatch(/https|certificate/);
+});
+
+const KEPT = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
+
+it("a connection that nobody uses for longer than asked for is closed, and not one that waits for its answer", async () => {
+  const open = new Set<Socket>();
+  const answers: (() => void)[] = [];
+  await using server = await stage(
+    (socket) => {
+      open.add(socket);
+      socket.on("close", () => open.delete(socket));
+      socket.on("data", () => answers.push(() => socket.write(KEPT)));
+    },
+    { idleMs: 100 },
+  );
+  const asked = server.ask();
+  await expect.poll(() => answers).toHaveLength(1);
+  // Longer than a connection may be idle: this one is not.
+  const answered = new Promise((resolve) => setTimeout(resolve, 300)).then(() => answers[0]!());
+  expect(await asked).toBe("ok");
+  await answered;
+  await expect.poll(() => open.size).toBe(0);
 });

@@ -2,10 +2,13 @@
 // certificates, which fetch can't be given, and because a socket that went silent must be destroyed, not pooled.
 //
 // Invariants: a request is sent once, to one address, and no redirect is followed; an error says `unsent: true` where the
-// request certainly never left; what is read is bounded by whoever reads; a failed exchange leaves no socket behind.
+// request certainly never left, and `wasKept: true` where it failed on a connection that had been kept, before an answer began (the other
+// side may have closed it just then); what is read is bounded by whoever reads; a failed exchange leaves no socket behind.
 
 import { Agent as HttpAgent, type ClientRequest, type IncomingMessage, request as httpRequest } from "node:http";
 import { Agent as HttpsAgent, request as httpsRequest } from "node:https";
+import type { Socket } from "node:net";
+import type { PeerCertificate, TLSSocket } from "node:tls";
 import type { TenureError } from "../../core/kit/errors.ts";
 import type { TlsFiles } from "../../ports/backends/backend.ts";
 import { ANSWERED_MAX, HTTP_KEEPALIVE_MS } from "./limits.ts";
@@ -35,21 +38,39 @@ export interface HttpWords {
   failed(error: unknown, address: string, hasAnswered: boolean): TenureError;
 }
 
+export interface HttpClientOptions {
+  /**
+   * Judges servers by what their certificates say of them; their host names mean nothing then. An error: nothing is sent to that server. A
+   * connection that was kept is judged again at each use: a certificate is revoked, or expires, while connections stay.
+   */
+  readonly checkServer?: ((certificate: PeerCertificate) => TenureError | undefined) | undefined;
+  /** A connection that nobody has used for so long is closed; by default the other side decides. */
+  readonly idleMs?: number | undefined;
+}
+
 export type ReadAnswer<T> = (response: IncomingMessage, address: string, answered: () => void) => Promise<T>;
 
 export class HttpClient {
   readonly #words: HttpWords;
-  readonly #plain = new HttpAgent({ keepAlive: true, keepAliveMsecs: HTTP_KEEPALIVE_MS });
+  readonly #checkServer: HttpClientOptions["checkServer"];
+  readonly #plain: HttpAgent;
   readonly #secure: HttpsAgent;
   readonly #requests = new Set<ClientRequest>();
   /** The first ANSWERED_MAX addresses from which an answer came. */
   readonly #answered = new Set<string>();
   #closed = false;
 
-  constructor(tls: TlsFiles, words: HttpWords) {
+  constructor(tls: TlsFiles, words: HttpWords, { checkServer, idleMs }: HttpClientOptions = {}) {
     this.#words = words;
+    this.#checkServer = checkServer;
     const pems = Object.fromEntries(Object.entries(tls).map(([name, value]) => [name, pem(value)]));
-    this.#secure = new HttpsAgent({ keepAlive: true, keepAliveMsecs: HTTP_KEEPALIVE_MS, ...pems });
+    const kept = {
+      keepAlive: true,
+      keepAliveMsecs: HTTP_KEEPALIVE_MS,
+      ...(idleMs === undefined ? {} : { timeout: idleMs }),
+    };
+    this.#plain = new HttpAgent(kept);
+    this.#secure = new HttpsAgent({ ...kept, ...pems, ...(checkServer === undefined ? {} : judgedBy(checkServer)) });
   }
 
   async exchange<T>(asked: HttpRequest, read: ReadAnswer<T>): Promise<T> {
@@ -58,6 +79,7 @@ export class HttpClient {
     if (signal.aborted || this.#closed) throw unsent(this.#words.givenUp(address));
     let request: ClientRequest | undefined;
     const way = { isOpen: false };
+    let hasBegun = false;
     let stopped: TenureError | undefined;
     const stop = (why: TenureError): void => {
       stopped ??= why;
@@ -71,11 +93,14 @@ export class HttpClient {
       this.#requests.add(request);
       noteOpening(way, request);
       const response = await send(request, asked.body);
+      hasBegun = true;
       if (this.#answered.size < ANSWERED_MAX) this.#answered.add(address);
       return await read(response, address, () => stopTimer(timer));
     } catch (error) {
       request?.destroy();
       const failure = stopped ?? this.#words.failed(error, address, this.#answered.has(address));
+      if (stopped === undefined && !hasBegun && request?.reusedSocket === true)
+        Object.assign(failure, { wasKept: true });
       throw way.isOpen ? failure : unsent(failure);
     } finally {
       stopTimer(timer);
@@ -84,11 +109,20 @@ export class HttpClient {
     }
   }
 
-  /** For a host that went silent: each idle socket to it would cost another timeout. */
-  dropIdle(): void {
+  /** For a host that went silent: each idle socket to it would cost another timeout. Without `url`: to every host. */
+  dropIdle(url?: URL): void {
+    const of = url === undefined ? "" : `${url.hostname.replaceAll(/[[\]]/g, "")}:${url.port || defaultPort(url)}:`;
     for (const agent of [this.#plain, this.#secure]) {
-      for (const sockets of Object.values(agent.freeSockets)) for (const socket of sockets ?? []) socket.destroy();
+      for (const [name, sockets] of Object.entries(agent.freeSockets)) {
+        if (name.startsWith(of)) for (const socket of sockets ?? []) socket.destroy();
+      }
     }
+  }
+
+  /** What is under way ends as it would; no connection is kept any more. */
+  retire(): void {
+    for (const agent of [this.#plain, this.#secure]) agent.maxFreeSockets = 0;
+    this.dropIdle();
   }
 
   /** Destroys every socket; what is under way rejects. */
@@ -100,10 +134,30 @@ export class HttpClient {
   }
 
   #request({ method, url, headers }: HttpRequest): ClientRequest {
-    return url.protocol === "https:"
-      ? httpsRequest(url, { method, agent: this.#secure, headers })
-      : httpRequest(url, { method, agent: this.#plain, headers });
+    if (url.protocol !== "https:") return httpRequest(url, { method, agent: this.#plain, headers });
+    const request = httpsRequest(url, { method, agent: this.#secure, headers });
+    const check = this.#checkServer;
+    // Node emits this before it writes anything of the request.
+    if (check !== undefined) request.once("socket", (socket) => judgeKept(request, socket, check));
+    return request;
   }
+}
+
+/** No session is resumed: that would show no certificate. */
+function judgedBy(check: NonNullable<HttpClientOptions["checkServer"]>) {
+  const checkServerIdentity = (_host: string, certificate: PeerCertificate): Error | undefined => check(certificate);
+  return { checkServerIdentity, rejectUnauthorized: true, maxCachedSessions: 0, minVersion: "TLSv1.3" } as const;
+}
+
+function judgeKept(request: ClientRequest, socket: Socket, check: NonNullable<HttpClientOptions["checkServer"]>): void {
+  // One that ended at this moment fails the request by itself.
+  if (!request.reusedSocket || socket.destroyed) return;
+  const why = check((socket as TLSSocket).getPeerCertificate());
+  if (why !== undefined) request.destroy(why);
+}
+
+function defaultPort(url: URL): string {
+  return url.protocol === "https:" ? "443" : "80";
 }
 
 /** The whole body as text; `tooMuch` makes the error for a longer one, and nothing beyond the bound is kept. */

@@ -3,7 +3,7 @@
 
 import { X509Certificate } from "node:crypto";
 import { TenureError } from "../../core/kit/errors.ts";
-import { parseSpiffeId, uriNames } from "../../core/kit/spiffe.ts";
+import { IDENTITY_KINDS, parseSpiffeId, uriNames } from "../../core/kit/spiffe.ts";
 
 const DAY_MS = 24 * 60 * 60 * 1_000;
 /** Somebody must have the time to make another one. */
@@ -71,7 +71,7 @@ function nameProblems(certificate: X509Certificate, uris: readonly string[]): st
   if (uris.length === 0) return ["it has no URI name, so it names no node, operator or program"];
   if (uris.length > 1) return [`it has ${uris.length} URI names; exactly one is accepted`];
   if (parseSpiffeId(uris[0]!) !== undefined) return [];
-  return [`its URI name is not spiffe://<trust domain>/server|operator|sdk|submitter|agent|backup|viewer/<name>`];
+  return [`its URI name is not spiffe://<trust domain>/${IDENTITY_KINDS.join("|")}/<name>`];
 }
 
 function timeProblems({ validFromDate, validToDate }: X509Certificate, nowMs: number): string[] {

@@ -33,7 +33,9 @@ import type { LineLog, MeshMembers, MeshSettings } from "./mesh.ts";
 import type { ServerMachine } from "./machine.ts";
 
 export interface OwnLogOptions
-  extends NodeWorld, Pick<ClusterOptions, "clusterId" | "version" | "own" | "electionTimeoutMaxMs" | "expect"> {
+  extends
+    NodeWorld,
+    Pick<ClusterOptions, "clusterId" | "version" | "own" | "electionTimeoutMaxMs" | "expect" | "certificates"> {
   readonly engine: Engine;
   readonly machine: ServerMachine;
   readonly archive: Archive;

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { createSecureContext } from "node:tls";
 import { createApi, type Api, type ApiLimits, type ApiTls } from "../../api/index.ts";
 import { type CertificatePeer, isLoopback, showAddress, type ServerConfig } from "../../contract/index.ts";
+import type { CertificateEnd } from "../../core/health/index.ts";
 import { InvariantError } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { parseSpiffeId, TRUST_DOMAIN_DEFAULT, uriNames } from "../../core/kit/spiffe.ts";
@@ -110,6 +111,29 @@ export function trustDomainOf({ api, peer }: Pick<ServerConfig, "api" | "peer">)
   }
   const authority = api.tls.clientCaFile === null ? "" : new X509Certificate(pem(api.tls.clientCaFile)).subject;
   return /^O=([a-z0-9][a-z0-9.-]*)$/m.exec(authority)?.[1] ?? TRUST_DOMAIN_DEFAULT;
+}
+
+/** When the certificates end that this node shows, for its alerts: whoever raises them is made before the API. */
+export class ShownCertificates {
+  readonly #peer: () => number | null;
+  #api: Api | null = null;
+
+  /** `peer`: the end of the one for other nodes; null: there is none. */
+  constructor(peer: () => number | null) {
+    this.#peer = peer;
+  }
+
+  opened(api: Api): void {
+    this.#api = api;
+  }
+
+  ends(): readonly CertificateEnd[] {
+    const [peer, api] = [this.#peer(), notAfterMs(this.#api?.certificate() ?? null)];
+    return [
+      ...(peer === null ? [] : [{ use: "peer", notAfterMs: peer } as const]),
+      ...(api === null ? [] : [{ use: "api", notAfterMs: api } as const]),
+    ];
+  }
 }
 
 /** Of the first in the file, the API's own. */

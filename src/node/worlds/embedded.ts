@@ -28,7 +28,7 @@ import { openArchive, refuseForeignHistory } from "../assembly/history.ts";
 import { serverMachine, type ServerMachine } from "../assembly/machine.ts";
 import type { MeshSettings } from "../assembly/mesh.ts";
 import { type OwnLog, type OwnLogOptions, startOwnLog } from "../assembly/own-log.ts";
-import { apiTls, apiUrlOf, openApi, pem, reloadApi } from "./api.ts";
+import { apiTls, apiUrlOf, openApi, pem, reloadApi, ShownCertificates } from "./api.ts";
 import { type ConsensusNode, type ConsensusOptions, openConsensus } from "./consensus.ts";
 import { peerSecret } from "./secret.ts";
 import { checkControllerId, siteWorld } from "./site.ts";
@@ -70,7 +70,11 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
   const closing = new Closing();
   closing.push(() => consensus.stop());
   try {
-    const log = startOwnLog(ownLogOptions(config, options, consensus, machine));
+    const certificates = new ShownCertificates(() => consensus.wire.stats().certificateNotAfterMs);
+    const log = startOwnLog({
+      ...ownLogOptions(config, options, consensus, machine),
+      certificates: () => certificates.ends(),
+    });
     const { cluster } = log;
     shownBy(cluster);
     const loop = startLoopMonitor();
@@ -96,6 +100,7 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
       tls,
     });
     closing.push(() => api.stop());
+    certificates.opened(api);
     const address = await api.listen(config.api.listen);
     logger.info({ event: "listening", api: showAddress(address), peers: consensus.wire.address }, "the node is up");
     return assemble(config, { consensus, log, api, logger, address, closing });

@@ -30,7 +30,7 @@ import { postgres, type PostgresOptions } from "../../entry/postgres.ts";
 import { PostgresLog, PostgresNodes } from "../../logs/index.ts";
 import type { Elector } from "../../ports/elector.ts";
 import type { Leadership } from "../../ports/leadership.ts";
-import { apiTls, apiUrlOf, openApi, reloadApi } from "./api.ts";
+import { apiTls, apiUrlOf, openApi, reloadApi, ShownCertificates } from "./api.ts";
 import type { ServerNode, ServerNodeOptions } from "./embedded.ts";
 import type { NodeServices } from "../assembly/assemble.ts";
 import { LOG, startSiteJobs } from "./postgres-jobs.ts";
@@ -52,6 +52,7 @@ export interface Site {
   /** Of this process. */
   readonly instance: string;
   readonly url: string;
+  readonly certificates: ShownCertificates;
   readonly desk: (purpose: string) => PostgresDesk;
   readonly fail: (error: unknown) => void;
 }
@@ -73,6 +74,7 @@ export async function startPostgresNode(
     shownBy(cluster);
     const api = await openSiteApi(site, parts, directory, tls, closing);
     closing.push(() => api.stop());
+    site.certificates.opened(api);
     const address = await api.listen(config.api.listen);
     options.logs.logger.info(
       { event: "listening", api: showAddress(address), backend: site.desk("").where, site: parts.siteId },
@@ -96,6 +98,7 @@ function siteOf(config: ServerConfig, options: PostgresNodeOptions, fail: Site["
     random: seededRandom(randomUUID()),
     instance: randomUUID().slice(0, 8),
     url: apiUrlOf(config, config.api.listen),
+    certificates: new ShownCertificates(() => null),
     desk: (purpose) => new PostgresDesk(driver, systemClock, settings, purpose),
     fail,
   };
@@ -118,7 +121,7 @@ interface Parts extends Campaigner {
 }
 
 async function openParts(site: Site, directory: DataDirectory, closing: Closing): Promise<Parts> {
-  const { config, options, settings, random, instance, url, fail } = site;
+  const { config, options, settings, random, instance, url, certificates, fail } = site;
   const { logger } = options.logs;
   const { nodeId } = config;
   const fold = new SiteJournal(systemDigest);
@@ -177,6 +180,7 @@ async function openParts(site: Site, directory: DataDirectory, closing: Closing)
     log,
     nodes,
     disk: directory,
+    certificates: () => certificates.ends(),
     onDrain: (isWanted) => options.clearance?.drained(isWanted),
   });
   return { ...campaigner, siteId, log, nodes, cluster, services };

@@ -18,6 +18,8 @@ import type {
   JobQuery,
   JobRow,
   PutHow,
+  ViewsHole,
+  ViewsHoles,
 } from "../../ports/views.ts";
 import type { NodeViews } from "../../node/assembly/assemble.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
@@ -36,34 +38,44 @@ interface Row {
 interface Rows {
   readonly jobs: ReadonlyMap<string, Row>;
   readonly position: number;
+  readonly line: string | null;
+  readonly holes: readonly ViewsHole[];
 }
 
-const NO_ROWS: Rows = { jobs: new Map(), position: 0 };
+const NO_ROWS: Rows = { jobs: new Map(), position: 0, line: null, holes: [] };
 
 /** Of one server, whatever becomes of its processes. */
 export class StoredRows {
   jobs = new Map<string, Row>();
   position = 0;
+  line: string | null = null;
+  holes: readonly ViewsHole[] = [];
   #synced: Rows = NO_ROWS;
   #puts = 0;
 
   /** Nothing is left of it. */
   wipe(): void {
-    this.jobs = new Map();
-    this.position = 0;
     this.#synced = NO_ROWS;
+    this.#take(NO_ROWS);
   }
 
   stored(): void {
-    if (++this.#puts % SYNC_EVERY_PUTS === 0) this.#synced = { jobs: new Map(this.jobs), position: this.position };
+    const { jobs, position, line, holes } = this;
+    if (++this.#puts % SYNC_EVERY_PUTS === 0) this.#synced = { jobs: new Map(jobs), position, line, holes };
   }
 
   /** The machine has lost power: as the disk has it. True: less than before. */
   lostPower(): boolean {
     const before = this.position;
-    this.jobs = new Map(this.#synced.jobs);
-    this.position = this.#synced.position;
+    this.#take(this.#synced);
     return this.position < before;
+  }
+
+  #take({ jobs, position, line, holes }: Rows): void {
+    this.jobs = new Map(jobs);
+    this.position = position;
+    this.line = line;
+    this.holes = holes;
   }
 }
 
@@ -88,6 +100,7 @@ function isLive({ job }: Row): boolean {
 }
 
 export class SimViews implements NodeViews {
+  readonly holes: ViewsHoles;
   readonly #rows: StoredRows;
   readonly #clock: Clock;
   readonly #random: Random;
@@ -105,6 +118,11 @@ export class SimViews implements NodeViews {
     this.#clock = clock;
     this.#random = random;
     this.#delayMs = delayMs;
+    this.holes = {
+      read: () => this.#inTurn(() => rows.holes),
+      write: (holes) => this.#change(() => void (rows.holes = holes)),
+      rebuild: () => this.#inTurn(() => rows.wipe()),
+    };
   }
 
   /** Up to here they have everything, by what is stored now. */
@@ -139,6 +157,10 @@ export class SimViews implements NodeViews {
     });
   }
 
+  line(): Promise<string | null> {
+    return this.#inTurn(() => this.#rows.line);
+  }
+
   async reached(): Promise<number> {
     await this.#pause(READ_MS_MAX);
     return this.#rows.position;
@@ -149,7 +171,7 @@ export class SimViews implements NodeViews {
     jobs: readonly Job[],
     _logs: readonly JobLog[],
     forgotten: readonly string[],
-    { isPast = false, settles = false }: PutHow = {},
+    { line = null, isPast = false, settles = false }: PutHow = {},
   ): Promise<void> {
     if (isPast) reached(this.#probes, "missed-events-read");
     return this.#change(() => {
@@ -162,6 +184,7 @@ export class SimViews implements NodeViews {
       for (const jobId of forgotten) rows.jobs.delete(jobId);
       for (const [id, row] of rows.jobs) if (settles && isLive(row) && row.isInDoubt) rows.jobs.delete(id);
       rows.position = position;
+      rows.line = line ?? rows.line;
       rows.stored();
     });
   }
@@ -180,7 +203,8 @@ export class SimViews implements NodeViews {
 
   async get(jobId: string): Promise<JobRow> {
     await this.#pause(READ_MS_MAX);
-    const row = { job: this.#rows.jobs.get(jobId)?.job ?? null, position: this.#rows.position };
+    const { jobs, position, holes } = this.#rows;
+    const row = { job: jobs.get(jobId)?.job ?? null, position, holes };
     await this.#pause(READ_MS_MAX);
     return row;
   }

@@ -128,8 +128,8 @@ export const MESH_MUTANTS: readonly Mutant[] = [
     },
     {
       file: WORD,
-      find: "      this.#keep(from, evidence as Evidence);\n      return null;",
-      replace: "      return null;",
+      find: "      this.#keep(from, evidence as Evidence);\n      return [];",
+      replace: "      return [];",
     },
   ),
   forked(
@@ -144,8 +144,8 @@ export const MESH_MUTANTS: readonly Mutant[] = [
   ),
   inRunsOf({ ...BUSY, faults: 4, lie: "slander", topology: "full" })("mesh-evidence-not-verified", "invariant 10", {
     file: WORD,
-    find: "return verifyEvidence(evidence, ring, tools) ? forkOf(evidence) : null;",
-    replace: "return forkOf(evidence as Evidence);",
+    find: "return verifyEvidence(evidence, ring, tools) ? [forkOf(evidence)] : [];",
+    replace: "return [forkOf(evidence as Evidence)];",
   }),
   inRunsOf(QUIET)(
     "mesh-consistent-heads-called-a-fork",

@@ -9,6 +9,9 @@ const CANDIDACY = "core/lease/candidacy.ts";
 const CHANGES = "core/lease/changes.ts";
 const DESK = "controller/coordinators/ledger-desk.ts";
 const LEADING = "controller/coordinators/leading.ts";
+const FILES = "controller/coordinators/files.ts";
+const MEMBERSHIP = "controller/coordinators/membership.ts";
+const REGISTRATION = "controller/coordinators/registration.ts";
 
 const mutant = planting(undefined, "tc");
 const founding = planting({ aim: "founding" }, "tc");
@@ -16,6 +19,8 @@ const ofRosters = planting({ aim: "roster" }, "tc");
 const recovery = planting({ aim: "recovery" }, "tc");
 const ofClocks = planting({ aim: "clock" }, "tc");
 const ofRegistry = planting({ aim: "registry" }, "tc");
+const ofPlaces = planting({ aim: "places" }, "tc");
+const ofCopies = planting({ aim: "copies" }, "tc");
 
 export const TC_MUTANTS: readonly Mutant[] = [
   ofRosters("quorum-over-unexpired", "2.5 quorum", {
@@ -113,8 +118,8 @@ export const TC_MUTANTS: readonly Mutant[] = [
   }),
   ofClocks("ttl-uncapped", "2.3 TTL", {
     file: VOTER,
-    find: "const asked = nowMs + Math.min(ttlMs, LEASE_TTL_MS);",
-    replace: "const asked = nowMs + ttlMs;",
+    find: "const askedMs = Math.min(ttlMs, LEASE_TTL_MS);",
+    replace: "const askedMs = ttlMs;",
   }),
   ofClocks("renewal-shortens", "2.3 TTL", {
     file: VOTER,
@@ -186,5 +191,44 @@ export const TC_MUTANTS: readonly Mutant[] = [
     file: VOTER,
     find: "    this.#generation = Math.max(this.#generation, generationOf(term));",
     replace: "    void term;",
+  }),
+  ofCopies("ledger-outlives-its-log", "decision 67 copies", {
+    file: FILES,
+    find: "return itsLog === log",
+    replace: "return itsLog !== log || itsLog === log",
+  }),
+  mutant("damaged-disk-votes-again", "decision 67 name", {
+    file: FILES,
+    find: "voter: peerKey(node, newIncarnation())",
+    replace: "voter: peerKey(node, newIncarnation() === log ? log : log)",
+  }),
+  ofPlaces("moved-voter-keeps-its-address", "decision 67 moves", {
+    file: LEADING,
+    find: "      leader.moveVoters(now, (peer) => this.#endpointOf(peer));\n",
+    replace: "      void this.#endpointOf;\n",
+  }),
+  ofPlaces("registers-once", "decision 67 registration", {
+    file: REGISTRATION,
+    find: "      await this.#underWay;\n    }",
+    replace: "      await this.#underWay;\n      return;\n    }",
+  }),
+  ofRosters("leave-keeps-its-registration", "decision 67 leave", {
+    file: MEMBERSHIP,
+    find: "isMember ? await this.#departure.withdraw() :",
+    replace: "!isMember ? await this.#departure.withdraw() :",
+  }),
+  ofRosters("registers-while-away", "decision 67 leave", {
+    file: REGISTRATION,
+    find: "if (this.#isWithdrawn || clusterId === null) return null;",
+    replace: "void this.#isWithdrawn;\n    if (clusterId === null) return null;",
+  }),
+  ofPlaces("stop-waits-for-the-quorum", "decision 67 stop", {
+    file: MEMBERSHIP,
+    find: "Math.max(0, leftMs() - LEFT_FAN_OUT_MS)",
+    replace: "10 * LEAVE_MS + LEFT_FAN_OUT_MS",
+  }),
+  ofRosters("campaigns-unwanted", "decision 67 willingness", {
+    file: "controller/coordinators/coordinator.ts",
+    find: "    if (!this.#context.isWanted) return false;\n",
   }),
 ];

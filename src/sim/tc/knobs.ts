@@ -10,7 +10,7 @@ export const COORDINATOR_RATE_MAX = 1.2;
 export type TcKnobs = Readonly<ReturnType<typeof drawAll>>;
 
 /** What a run is aimed at, in addition to what it draws anyway. */
-export type Aim = "none" | "founding" | "roster" | "recovery" | "clock" | "registry";
+export type Aim = "none" | "founding" | "roster" | "recovery" | "clock" | "registry" | "places" | "copies";
 
 export interface TcLimits {
   readonly nodes?: number | undefined;
@@ -28,7 +28,9 @@ function drawAll(random: Random, asked: number | undefined) {
   const slow = random.fork("slow").pick([1, 1, 1, 10]);
   const pace = random.fork("pace");
   return {
-    aim: random.fork("aim").pick<Aim>(["none", "none", "founding", "roster", "recovery", "clock", "registry"]),
+    aim: random
+      .fork("aim")
+      .pick<Aim>(["none", "none", "founding", "roster", "recovery", "clock", "registry", "places", "copies"]),
     nodes,
     /** The others are started later, and know the seeds. */
     seeds: nodes <= 3 ? nodes : nodes - random.fork("late").below(Math.min(3, nodes - 2)),

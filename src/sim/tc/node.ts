@@ -1,14 +1,23 @@
 // One life of a simulated coordinator: the production loop over the kernel's clock, disk and network, and what the oracle is shown of it.
 
-import { incarnationOf, type PeerKey, peerKey } from "../../core/kit/ids.ts";
-import type { CoordinatorStatus, Ledger, VoterAnswer } from "../../core/lease/index.ts";
-import { Coordinator, type CoordinatorNews } from "../../controller/coordinators/index.ts";
+import type { PeerKey } from "../../core/kit/ids.ts";
+import { type CoordinatorStatus, isVoter, type Ledger, type VoterAnswer } from "../../core/lease/index.ts";
+import {
+  type Coordinator,
+  type CoordinatorFiles,
+  type CoordinatorNews,
+  CoordinatorService,
+  openCoordinatorFiles,
+} from "../../controller/coordinators/index.ts";
 import { sleep } from "../../loops/time.ts";
 import type { AnswerTo, CoordinatorRequest } from "../../ports/coordinators.ts";
+import type { Digest } from "../../ports/digest.ts";
 import type { Boot } from "../kernel/index.ts";
 import type { TcKnobs } from "./knobs.ts";
-import { openPlatter, writeLedger } from "./platter.ts";
+import type { Places } from "./places.ts";
 import { Post } from "./post.ts";
+
+const NO_LOGGER = { info() {}, warn() {}, error() {} };
 
 /** An answer that is about to leave. */
 export interface Answering {
@@ -21,7 +30,8 @@ export interface Answering {
 
 /** What a node shows of itself, in the order in which it happens. */
 export interface NodeWatch {
-  booted(node: TcNode, isDamaged: boolean): void;
+  /** `setAside`: why the ledger that it found is not its own. */
+  booted(node: TcNode, setAside: string | null): void;
   /** It survives any crash from now on. */
   durable(node: TcNode, ledger: Ledger): void;
   /** It begins to write its ledger. */
@@ -36,14 +46,17 @@ export class TcNode {
   readonly name: string;
   readonly boot: Boot;
   readonly self: PeerKey;
-  readonly coordinator: Coordinator;
+  readonly service: CoordinatorService;
   /** The term for which its work runs, also while it winds up. */
   working: number | null = null;
+  /** Whether somebody here wants it to lead. */
+  isWanted = true;
   readonly #post: Post;
 
-  private constructor(boot: Boot, self: PeerKey, ledger: Ledger, seeds: readonly string[], of: Stageful) {
-    const { knobs, watch } = of;
-    const { node: name, clock, disk, random } = boot;
+  private constructor(boot: Boot, files: CoordinatorFiles, seeds: readonly string[], of: Stageful) {
+    const { knobs, watch, places } = of;
+    const { node: name, clock, random } = boot;
+    const { self } = files;
     this.name = name;
     this.boot = boot;
     this.self = self;
@@ -51,26 +64,26 @@ export class TcNode {
       wire: boot.wire(self),
       clock,
       name: `${name}/${boot.life}`,
-      answer: (caller, request) => this.coordinator.answer(caller, request),
+      at: (endpoint) => places.at(endpoint),
+      answer: (caller, request) => this.service.answer(caller, request),
       sending: (to, request) => watch.sending(this, to, request),
       heard: (from, body) => watch.heard(this, from, body),
       answering: (to, request, answer, arrivedMs) => watch.answering(this, { to, request, answer, arrivedMs }),
     });
-    this.coordinator = new Coordinator({
-      self,
-      endpoint: name,
+    const write = async (next: Ledger): Promise<void> => {
+      watch.writing(this);
+      await files.ledgerFile.write(next);
+      watch.durable(this, next);
+    };
+    this.service = new CoordinatorService({
+      files: { ...files, ledgerFile: { write } },
+      endpoint: places.endpointOf(name),
       seeds,
-      ledger,
+      backendHash: places.backendHashOf(name),
+      calls: this.#post,
       clock,
       random: random.fork("coordinator"),
-      calls: this.#post,
-      file: {
-        write: async (next) => {
-          watch.writing(this);
-          await writeLedger(disk, incarnationOf(self), next);
-          watch.durable(this, next);
-        },
-      },
+      logger: NO_LOGGER,
       work: {
         begins: (term) => void (this.working = term),
         ends: async () => {
@@ -78,20 +91,33 @@ export class TcNode {
           this.working = null;
         },
       },
+      isWanted: () => this.isWanted,
       newClusterId: () => `cluster-${self}-${boot.life}`,
       news: (news) => watch.news(this, news),
       fatal: (error) => boot.fatal(error),
     });
   }
 
+  get isVoter(): boolean {
+    const { roster } = this.coordinator.ledger;
+    return roster !== null && isVoter(roster, this.self);
+  }
+
+  get coordinator(): Coordinator {
+    return this.service.coordinator;
+  }
+
   /** Reads its disk first: which voter it is depends on it. */
   static begin(boot: Boot, seeds: readonly string[], of: Stageful, begun: (node: TcNode) => void): void {
-    boot.when(openPlatter(boot.disk, boot.life.toString(16)), ({ incarnation, ledger, isDamaged }) => {
-      const node = new TcNode(boot, peerKey(boot.node, incarnation), ledger, seeds, of);
+    const { node: name, disk } = boot;
+    const newIncarnation = (): string => boot.life.toString(16);
+    const log = of.places.logOf(name);
+    boot.when(openCoordinatorFiles({ disk, digest: of.digest, node: name, log, newIncarnation }), (files) => {
+      const node = new TcNode(boot, files, seeds, of);
       begun(node);
-      of.watch.booted(node, isDamaged);
+      of.watch.booted(node, files.setAside);
       node.#post.start();
-      node.coordinator.start();
+      node.service.start();
     });
   }
 
@@ -104,6 +130,8 @@ export class TcNode {
 interface Stageful {
   readonly knobs: TcKnobs;
   readonly watch: NodeWatch;
+  readonly places: Places;
+  readonly digest: Digest;
 }
 
 export function isVote(answer: AnswerTo<CoordinatorRequest>): answer is VoterAnswer {

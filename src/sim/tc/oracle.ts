@@ -5,7 +5,8 @@
 // next voter changes, and stored only under the grant of whoever sent it · 6 a gate opens after its own roster was stored, and a voter is removed only
 // while a majority of the rest answers · 7 what is shown was stored by a majority, and a change by all that were listed; what was refused is never
 // shown · 8 a node that has heard of a higher generation neither leads nor grants below it · 9 a release leaves after the work has ended · 10 a
-// cluster is founded once.
+// cluster is founded once · 11 whoever left is registered no more · 12 nobody leads whom nobody wants to · 13 no voter forgets, and no identity is
+// reported as shared: the plan has neither.
 
 import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
 import {
@@ -17,6 +18,7 @@ import {
   type Position,
   positionOf,
   type RegistryChange,
+  type RegistryEntry,
   type Roster,
   type RosterVoter,
   type VoterAnswer,
@@ -26,6 +28,7 @@ import { LEASE_BOOT_WAIT_MS, ROUND_ANSWERED_MS } from "../../core/lease/limits.t
 import type { CoordinatorNews } from "../../controller/coordinators/index.ts";
 import { reached, type World } from "../kernel/index.ts";
 import { COORDINATOR_RATE_MIN } from "./knobs.ts";
+import { TC_CAMPAIGN_MS } from "./limits.ts";
 import type { TcNode } from "./node.ts";
 import type { Probe } from "./probes.ts";
 
@@ -66,6 +69,8 @@ export class TcOracle {
   readonly #made = new Set<string>();
   readonly #seenCommitted = new Map<TcNode, Roster>();
   readonly #suspended = new Set<TcNode>();
+  /** Since when nobody wants it to lead. */
+  readonly #unwantedMs = new Map<TcNode, number>();
   /** On their way. */
   readonly #changes = new Set<RegistryChange>();
 
@@ -122,23 +127,25 @@ export class TcOracle {
       this.#made.add(keyOf(clusterOf(node), roster));
       if (before?.term === term) this.#follows(node, before, roster);
     }
-    if (committed === null || committed === this.#seenCommitted.get(node)) return;
+    // One that was paused hears late what its voters stored in its time; it acts on nothing of that unless it trusts.
+    if (committed === null || committed === this.#seenCommitted.get(node) || node.coordinator.leads === null) return;
     this.#seenCommitted.set(node, committed);
     const generation = `${clusterOf(node)}/${generationOf(term)}`;
     const highest = this.#committed.get(generation);
-    // A leader whose trust is over may learn late what a majority had stored before its successor's roster.
-    const isTrusted = node.coordinator.leads !== null;
-    if (isTrusted && highest !== undefined && comparePositions(committed, highest) < 0)
+    if (highest !== undefined && comparePositions(committed, highest) < 0)
       this.#report(node, `it has committed ${placeOf(committed)} after ${placeOf(highest)}`);
-    if (highest === undefined || comparePositions(committed, highest) > 0)
-      this.#committed.set(generation, positionOf(committed));
+    this.#committed.set(generation, positionOf(committed));
   }
 
   #follows(node: TcNode, before: Roster, roster: Roster): void {
     const removed = before.voters.filter(({ peer }) => !isVoter(roster, peer));
     const added = roster.voters.filter(({ peer }) => !isVoter(before, peer));
     if (removed.length + added.length > 1) this.#report(node, `${placeOf(roster)} changes two voters`);
-    if (removed.length + added.length === 0) return;
+    if (removed.length + added.length === 0) {
+      const isMoved = roster.voters.some(({ endpoint }, at) => endpoint !== before.voters[at]!.endpoint);
+      if (isMoved) reached(this.probes, "voter-moved");
+      return;
+    }
     if (!this.#isStored(clusterOf(node), before))
       this.#report(node, `${placeOf(roster)} follows a roster that no majority has stored`);
     if (added.length > 0) reached(this.probes, "voter-joined");
@@ -162,12 +169,42 @@ export class TcOracle {
     return known !== undefined && countOf(voters, (peer) => known.storedBy.has(peer)) >= majorityOf(voters.length);
   }
 
+  // What nodes show
+
+  /** What its service says, to the API and to the alerts. */
+  shows(node: TcNode, moves: number): void {
+    const { service, coordinator } = node;
+    const seen = service.seen();
+    // Who moved there and back may look like two.
+    if (moves < 2 && seen.shared.includes(node.name)) this.#report(node, `it reports itself as two`);
+    const [forgetful] = seen.forgetful;
+    if (forgetful !== undefined) this.#report(node, `it reports that ${forgetful} has forgotten a grant`);
+    const { actsInTerm } = service.view();
+    if (actsInTerm !== coordinator.leads) this.#report(node, `it shows that it acts in ${actsInTerm}`);
+  }
+
+  /** `entry`: what it had registered for itself. */
+  hasLeft(node: TcNode, { endpoint, backendHash }: RegistryEntry): void {
+    const leader = this.#nodes().find(({ coordinator }) => coordinator.leads !== null);
+    const registry = leader?.coordinator.leadership?.committed?.registry ?? [];
+    if (registry.some((one) => one.endpoint === endpoint && one.backendHash === backendHash))
+      this.#report(node, `it has left, and is still registered at ${leader?.name}`);
+  }
+
+  wanted(node: TcNode, isWanted: boolean): void {
+    if (isWanted) this.#unwantedMs.delete(node);
+    else this.#unwantedMs.set(node, this.#world.nowMs);
+  }
+
   // What nodes do
 
   booted(node: TcNode): void {
     this.#heard.delete(node.name);
     this.#promises.delete(node.name);
     this.#suspended.delete(node);
+    // It may have been written in full, and the process have died before it heard so. It is never an older one.
+    const { ledger } = node.coordinator;
+    if (ledger.clusterId !== null) this.durable(node, ledger);
   }
 
   durable(node: TcNode, ledger: Ledger): void {
@@ -249,6 +286,7 @@ export class TcOracle {
         return;
       }
       case "mismatch":
+      case "waits":
         return;
     }
   }
@@ -278,6 +316,8 @@ export class TcOracle {
 
   #elected(node: TcNode, term: number): void {
     const key = `${clusterOf(node)}/${term}`;
+    const unwantedMs = this.#world.nowMs - (this.#unwantedMs.get(node) ?? Infinity);
+    if (unwantedMs > TC_CAMPAIGN_MS) this.#report(node, `it wins term ${term}, and nobody wants it to lead`);
     const winner = this.winners.get(key);
     if (winner !== undefined) this.#report(node, `it wins term ${term}, which ${winner} has won`);
     this.winners.set(key, node.self);

@@ -7,7 +7,7 @@ import { generationOf } from "../../core/lease/index.ts";
 import { LEASE_TTL_MS, MEMBERSHIP_TTL_MS } from "../../core/lease/limits.ts";
 import { apply, type Fault, type FileInfo, reached, type Region, weighted } from "../kernel/index.ts";
 import { COORDINATOR_RATE_MAX, COORDINATOR_RATE_MIN, type TcKnobs } from "./knobs.ts";
-import { LEDGER_FILE } from "./platter.ts";
+import { LEASES_NAME, LEDGER_NAME } from "../../controller/coordinators/index.ts";
 import type { Stage } from "./stage.ts";
 
 const LEADER = "leader";
@@ -15,6 +15,18 @@ const LEADER = "leader";
 type Shape =
   | { kind: "leave"; node: string; forMs: number }
   | { kind: "resign" }
+  /** It is stopped in order, and started again. */
+  | { kind: "stop"; node: string; restartAfterMs: number }
+  /** Nobody there wants to lead. */
+  | { kind: "unwilling"; node: string; forMs: number }
+  /** It is started again at another address, which nobody had before, or which was another node's. */
+  | { kind: "move"; node: string; other: string | null; restartAfterMs: number }
+  /** It is started again as a node of an island that was restored. */
+  | { kind: "new-island"; node: string; restartAfterMs: number }
+  /** It is started again with its disk as it was so long before, whose log is set aside. */
+  | { kind: "old-copy"; node: string; ageMs: number }
+  /** All are started again, and their membership leases are gone. */
+  | { kind: "leases-lost"; restartAfterMs: number }
   /** Its disk is gone, or one bit of its ledger is wrong. */
   | { kind: "wipe"; node: string; restartAfterMs: number }
   | { kind: "damage"; node: string; restartAfterMs: number }
@@ -56,6 +68,12 @@ const WEIGHTS = {
   "disk-fsync-error": 1,
   leave: 4,
   resign: 2,
+  stop: 2,
+  unwilling: 1,
+  move: 1,
+  "new-island": 1,
+  "old-copy": 1,
+  "leases-lost": 0.5,
   wipe: 2,
   damage: 1,
   recover: 0.3,
@@ -74,12 +92,16 @@ const KINDS = weighted<Kind>(Object.fromEntries(Object.entries(WEIGHTS).map(([ki
 const AIMED: Readonly<Record<TcKnobs["aim"], readonly Kind[]>> = {
   none: [],
   founding: ["lost-founder"],
-  roster: ["leave", "partition", "cut-one-way", "crash", "wipe"],
+  roster: ["leave", "partition", "cut-one-way", "crash", "wipe", "unwilling"],
   recovery: ["recover"],
   clock: ["stop-and-go", "stop-and-go", "others-restart", "cut", "resign", "odd-ttl"],
   registry: ["deaf-member", "deaf-member", "crash", "cut-one-way"],
+  places: ["move", "move", "leases-lost", "new-island", "stop"],
+  copies: ["old-copy", "old-copy", "crash"],
 };
 const AIMED_FAULTS = 5;
+/** The first node never moves: seeds that are all wrong are an operator's to repair. */
+const ANCHOR = "n1";
 
 export function drawPlan(random: Random, names: readonly string[], knobs: TcKnobs): TcFault[] {
   const faults = Array.from({ length: knobs.faults }, (_, at) => draw(random.fork(`fault/${at}`), KINDS, names, knobs));
@@ -140,6 +162,21 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
     case "resign":
     case "ghost-release":
       return { atMs, kind };
+    case "stop":
+    case "new-island":
+      return { atMs, kind, node, restartAfterMs: forMs };
+    case "unwilling":
+      return { atMs, kind, node, forMs: 4 * forMs };
+    case "move": {
+      const movable = names.filter((name) => name !== ANCHOR);
+      const [mover, another] = [random.pick(movable), random.pick(movable)];
+      const isSwap = mover !== another && random.chance(0.3);
+      return { atMs, kind, node: mover, other: isSwap ? another : null, restartAfterMs: Math.floor(forMs / 4) };
+    }
+    case "old-copy":
+      return { atMs, kind, node: other, ageMs: Math.floor(random.between(1_000, 15_000)) };
+    case "leases-lost":
+      return { atMs, kind, restartAfterMs: Math.floor(random.between(100, 12_000)) };
     case "wipe":
     case "damage":
       return { atMs, kind, node, restartAfterMs: Math.floor(random.between(100, 12_000)) };
@@ -174,24 +211,34 @@ export function applyTcFault(stage: Stage, fault: TcFault, hit: () => void): voi
 }
 
 function strike(stage: Stage, fault: TcFault, hit: () => void): void {
-  const { world } = stage;
+  const { world, operator } = stage;
   switch (fault.kind) {
     case "leave":
-      if (!stage.leave(fault.node)) return;
-      hit();
-      return after(stage, fault.forMs, () => stage.rejoin(fault.node));
     case "resign":
-      if (stage.resign()) hit();
-      return;
+    case "stop":
+    case "unwilling":
+    case "move":
+    case "new-island":
+      return operate(stage, fault, hit);
     case "wipe":
-      if (!stage.mayWipe(fault.node)) return;
+      if (!operator.mayWipe(fault.node)) return;
       return lose(stage, fault.node, fault.restartAfterMs, hit);
     case "damage": {
-      if (!stage.mayWipe(fault.node)) return;
+      if (!operator.mayWipe(fault.node)) return;
       const { node, restartAfterMs, atMs } = fault;
       stage.oracle.present.delete(node);
       return apply(world, { atMs, kind: "disk-corrupt", node, restartAfterMs }, { hit, corruptible: ledgerAlone });
     }
+    case "old-copy": {
+      const image = world.node(fault.node).disk.image();
+      return after(stage, fault.ageMs, () => {
+        if (!operator.mayWipe(fault.node)) return;
+        hit();
+        operator.putBack(fault.node, image);
+      });
+    }
+    case "leases-lost":
+      return loseLeases(stage, fault.restartAfterMs, hit);
     case "recover":
       return recover(stage, fault, hit);
     case "forge-release":
@@ -214,6 +261,52 @@ function strike(stage: Stage, fault: TcFault, hit: () => void): void {
     default:
       return apply(world, fault, { hit });
   }
+}
+
+/** What operators do in order, at whatever moment. */
+function operate(
+  stage: Stage,
+  fault: OwnFault & { kind: "leave" | "resign" | "stop" | "unwilling" | "move" | "new-island" },
+  hit: () => void,
+): void {
+  const { operator, places, oracle, world } = stage;
+  switch (fault.kind) {
+    case "leave":
+      if (!operator.leave(fault.node)) return;
+      hit();
+      return after(stage, fault.forMs, () => operator.rejoin(fault.node));
+    case "resign":
+      if (operator.resign()) hit();
+      return;
+    case "stop":
+      if (operator.stop(fault.node, fault.restartAfterMs)) hit();
+      return;
+    case "unwilling":
+      if (!operator.want(fault.node, false)) return;
+      hit();
+      return after(stage, fault.forMs, () => void operator.want(fault.node, true));
+    case "move":
+      // Founding waits for all seeds: one that is not there any more is the operator's to say (`tenure tc found --force`).
+      if (stage.names.some((name) => (stage.durable(name)?.clusterId ?? null) === null)) return;
+      operator.move(fault.node, fault.other ?? undefined, fault.restartAfterMs);
+      return hit();
+    case "new-island":
+      places.newIsland(fault.node);
+      reached(oracle.probes, "island-changed");
+      return apply(world, { ...fault, kind: "crash" }, { hit });
+    default:
+      return assertNever(fault, "fault of an operator");
+  }
+}
+
+export function loseLeases(stage: Stage, restartAfterMs: number, hit: () => void): void {
+  const { world } = stage;
+  for (const name of stage.names) {
+    world.crash(name);
+    world.node(name).disk.lose((file) => file === LEASES_NAME);
+    world.startAfter(name, restartAfterMs);
+  }
+  hit();
 }
 
 function strikeLeader(
@@ -265,11 +358,12 @@ function tear(stage: Stage, fault: TcFault & { kind: "disk-torn" }, hit: () => v
 }
 
 function ledgerAlone(_node: string, { name, durableBytes }: FileInfo): Region | undefined {
-  return name === LEDGER_FILE ? { fromByte: 0, toByte: durableBytes } : undefined;
+  return name === LEDGER_NAME ? { fromByte: 0, toByte: durableBytes } : undefined;
 }
 
 function lose(stage: Stage, node: string, restartAfterMs: number, hit: () => void): void {
   stage.oracle.present.delete(node);
+  stage.places.newLog(node);
   apply(stage.world, { atMs: stage.world.nowMs, kind: "disk-wipe", node, restartAfterMs }, { hit });
 }
 
@@ -280,7 +374,7 @@ function recover(stage: Stage, { node, forMs, atMs }: OwnFault & { kind: "recove
   for (const name of stage.names)
     if (name !== node)
       apply(stage.world, { atMs, kind: "crash", node: name, restartAfterMs: forMs }, { hit: () => {} });
-  if (stage.recover(node)) hit();
+  if (stage.operator.recover(node)) hit();
 }
 
 /** What somebody with a certificate of this trust domain could send. */

@@ -15,6 +15,8 @@ export interface PostOptions {
   readonly clock: Clock;
   /** In this life. */
   readonly name: string;
+  /** Who answers at an address; undefined: nobody. */
+  at(endpoint: string): string | undefined;
   answer(caller: string, request: CoordinatorRequest): Promise<AnswerTo<CoordinatorRequest>>;
   /** Before it leaves: what is really sent. */
   sending(to: string, request: CoordinatorRequest): CoordinatorRequest;
@@ -52,13 +54,15 @@ export class Post implements CoordinatorCalls {
       };
       const timer = clock.setTimer(clock.monotonicMs() + withinMs, () => end(null));
       this.#waiting.set(id, end);
-      this.#send(endpoint, { kind: "request", id, request: this.#options.sending(endpoint, request) });
+      const to = this.#options.at(endpoint);
+      const sent = this.#options.sending(to ?? endpoint, request);
+      if (to !== undefined) this.#send(to, { kind: "request", id, request: sent });
     });
   }
 
-  /** Without waiting for an answer, as somebody with this node's certificate could. */
-  send(endpoint: string, request: CoordinatorRequest): void {
-    this.#send(endpoint, { kind: "request", id: `${this.#options.name}#${++this.#calls}`, request });
+  /** To a node, without waiting for an answer, as somebody with this node's certificate could. */
+  send(to: string, request: CoordinatorRequest): void {
+    this.#send(to, { kind: "request", id: `${this.#options.name}#${++this.#calls}`, request });
   }
 
   #take(from: PeerKey, frame: Frame): void {
@@ -82,8 +86,8 @@ export class Post implements CoordinatorCalls {
     });
   }
 
-  #send(endpoint: string, frame: Frame): void {
+  #send(to: string, frame: Frame): void {
     // The network delivers to a node id, whichever disk it has by now.
-    this.#options.wire.send(peerKey(endpoint, "0"), new TextEncoder().encode(JSON.stringify(frame)));
+    this.#options.wire.send(peerKey(to, "0"), new TextEncoder().encode(JSON.stringify(frame)));
   }
 }

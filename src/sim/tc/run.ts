@@ -3,17 +3,20 @@
 // more but renewals and announcements.
 
 import { seededRandom } from "../../core/kit/random.ts";
+import type { Digest } from "../../ports/digest.ts";
 import { noEffect, playScene, type SeedOptions, type SeedResult } from "../kernel/index.ts";
 import { drawKnobs, type TcKnobs, type TcLimits } from "./knobs.ts";
-import { TC_CONVERGE_MS, TC_STEADY_MS, TC_STEPS_MAX } from "./limits.ts";
-import { applyTcFault, drawPlan, type TcFault } from "./plan.ts";
+import { TC_CONVERGE_MS, TC_STEADY_MS, TC_STEPS_MAX, TC_UNDER_WAY_MS } from "./limits.ts";
+import { applyTcFault, drawPlan, loseLeases, type TcFault } from "./plan.ts";
 import type { Probe } from "./probes.ts";
 import { Stage } from "./stage.ts";
 
 /** What is sent when nothing happens. */
 const SILENT_KINDS = new Set(["renew", "announce"]);
 
-export type TcRunOptions = SeedOptions<TcLimits, TcFault>;
+export interface TcRunOptions extends SeedOptions<TcLimits, TcFault> {
+  readonly digest: Digest;
+}
 
 export interface TcRunResult extends SeedResult<TcKnobs, TcFault, Probe> {
   readonly elections: number;
@@ -25,7 +28,8 @@ export async function runTcSeed(options: TcRunOptions): Promise<TcRunResult> {
   const seed = `tc/${options.seed}`;
   const random = seededRandom(seed);
   const knobs = drawKnobs(random.fork("knobs"), options.limits);
-  const stage = new Stage({ seed, knobs, narrate: options.narrate, reversed: options.reversed });
+  const { narrate, reversed, digest } = options;
+  const stage = new Stage({ seed, knobs, narrate, reversed, digest });
   const { world, oracle } = stage;
   const result = await playScene<TcKnobs, TcFault, Probe>({
     seed: options.seed,
@@ -40,7 +44,7 @@ export async function runTcSeed(options: TcRunOptions): Promise<TcRunResult> {
       const found = world.finding();
       if (found !== null) return found;
       stage.calmDown();
-      const trouble = await converge(stage);
+      const trouble = (await converge(stage)) ?? (knobs.aim === "places" ? await exodus(stage) : null);
       return world.finding() ?? trouble;
     },
     emptiness: (faults) => (oracle.winners.size === 0 ? "no traffic: nobody was elected" : noEffect(faults)),
@@ -57,17 +61,35 @@ function watched({ world, oracle }: Stage, isEnd: () => boolean, untilMs: number
   return world.run(look, { untilMs, stepsMax: TC_STEPS_MAX });
 }
 
+/** Liveness. */
+async function agreed(stage: Stage, since: string): Promise<string | null> {
+  const { world } = stage;
+  const end = await watched(stage, () => stage.disagreement() === null, world.nowMs + TC_CONVERGE_MS);
+  if (world.findings.length > 0 || end === "predicate") return null;
+  return `no agreement within ${TC_CONVERGE_MS} ms after ${since}: ${stage.disagreement()}`;
+}
+
+/** Each node in turn takes another address; then all are started again, without membership leases and with seeds of which none is right. */
+async function exodus(stage: Stage): Promise<string | null> {
+  const { names, operator, world } = stage;
+  for (const name of names) {
+    operator.move(name, undefined, 100);
+    const trouble = await agreed(stage, `${name} has moved`);
+    if (trouble !== null || world.findings.length > 0) return trouble;
+  }
+  loseLeases(stage, 100, () => {});
+  return agreed(stage, "all have moved, and were started again");
+}
+
 /** Liveness, and silence. */
 async function converge(stage: Stage): Promise<string | null> {
   const { world, oracle, writers } = stage;
-  const end = await watched(stage, () => stage.disagreement() === null, world.nowMs + TC_CONVERGE_MS);
-  if (world.findings.length > 0) return null;
-  if (end !== "predicate")
-    return `no agreement within ${TC_CONVERGE_MS} ms after the last fault: ${stage.disagreement()}`;
+  const trouble = await agreed(stage, "the last fault");
+  if (trouble !== null || world.findings.length > 0) return trouble;
   const wrong = writers.difference();
   if (wrong !== null) return `the registry is wrong: ${wrong}`;
-  // What was under way when they agreed.
-  await watched(stage, () => false, world.nowMs + 3_000);
+  // What was under way when they agreed: an endpoint that was left is taken out of the registry at the next look.
+  await watched(stage, () => false, world.nowMs + TC_UNDER_WAY_MS);
   const before = new Map(stage.sent);
   const { size } = oracle.winners;
   await watched(stage, () => false, world.nowMs + TC_STEADY_MS);

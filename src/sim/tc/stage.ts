@@ -1,29 +1,30 @@
 // Coordinators of production on the nodes of a simulated world, those who change the registry, and the oracle.
 
-import { incarnationOf, nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
+import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
 import {
   comparePositions,
+  decodeLedger,
   generationOf,
   isVoter,
   type Ledger,
-  majorityOf,
-  recovered,
-  type Roster,
+  type Position,
   type VoterAnswer,
   type VoterRequest,
 } from "../../core/lease/index.ts";
-import type { CoordinatorNews } from "../../controller/coordinators/index.ts";
+import { type CoordinatorNews, LEDGER_NAME } from "../../controller/coordinators/index.ts";
 import type { AnswerTo, CoordinatorRequest } from "../../ports/coordinators.ts";
+import type { Digest } from "../../ports/digest.ts";
 import { type Boot, reached, World } from "../kernel/index.ts";
 import type { TcKnobs } from "./knobs.ts";
-import { TC_RESCUE_EVERY_MS } from "./limits.ts";
+import { TC_LOOK_EVERY_MS, TC_LATE_REGISTRATION_MS } from "./limits.ts";
 import { type Answering, isStatus, isVote, type NodeWatch, TcNode } from "./node.ts";
+import { Operator } from "./operator.ts";
 import { TcOracle } from "./oracle.ts";
-import { LEDGER_FILE, ledgerBytes, ledgerOf } from "./platter.ts";
+import { Places } from "./places.ts";
 import type { TcRunOptions } from "./run.ts";
 import { Writers } from "./writers.ts";
 
-interface StageOptions extends Pick<TcRunOptions, "narrate" | "reversed"> {
+interface StageOptions extends Pick<TcRunOptions, "narrate" | "reversed" | "digest"> {
   readonly seed: string;
   readonly knobs: TcKnobs;
 }
@@ -34,8 +35,9 @@ export class Stage {
   readonly knobs: TcKnobs;
   readonly names: readonly string[];
   readonly writers: Writers;
-  /** Who left, and is not to be found in any list. */
-  readonly left = new Set<string>();
+  readonly operator: Operator;
+  readonly places: Places;
+  readonly digest: Digest;
   /** Requests that were sent, by kind: silence is measured with it. */
   readonly sent = new Map<string, number>();
   /** By node: the next renewals ask for this time. */
@@ -47,12 +49,15 @@ export class Stage {
   readonly #nodes = new Map<string, TcNode>();
   /** When the request left that a voter of a leader is answering: by leader and voter, the first that is unanswered. */
   readonly #sentMs = new Map<string, number>();
-  readonly #leaving = new Set<string>();
+  /** When a node last asked to be registered itself. */
+  readonly #registeringMs = new Map<string, number>();
   #isCalm = false;
 
-  constructor({ seed, knobs, narrate, reversed }: StageOptions) {
+  constructor({ seed, knobs, narrate, reversed, digest }: StageOptions) {
     this.knobs = knobs;
+    this.digest = digest;
     this.names = Array.from({ length: knobs.nodes }, (_, at) => `n${at + 1}`);
+    this.places = new Places(this.names);
     this.world = new World({
       seed,
       nodes: reversed === true ? this.names.toReversed() : this.names,
@@ -69,6 +74,8 @@ export class Stage {
       (name) => this.isSeed(name),
     );
     this.writers = new Writers(this);
+    this.operator = new Operator(this);
+    this.#lookAfter();
   }
 
   /** Those that live, also paused ones. */
@@ -104,121 +111,31 @@ export class Stage {
     for (const link of this.world.network.links()) link.model = { ...link.model, lossRate: 0 };
     for (const [at, name] of this.names.entries())
       this.world.node(name).process.setClockRate(this.knobs.clockRates[at]!);
-    for (const name of this.left) this.world.call(name, () => void this.node(name)?.coordinator.rejoin());
-    this.left.clear();
-    this.#rescueAfter(100);
+    this.operator.calmDown();
   }
 
-  /** Again and again: what is left of a first cluster may meet the second one only later. */
-  #rescueAfter(ms: number): void {
+  /** What the service of each node shows, now and then. */
+  #lookAfter(): void {
     const { scheduler, nowMs } = this.world;
-    scheduler.schedule(nowMs + ms, scheduler.owner("operator"), () => {
-      this.rescue();
-      this.#rescueAfter(TC_RESCUE_EVERY_MS);
+    scheduler.schedule(nowMs + TC_LOOK_EVERY_MS, scheduler.owner("operator"), () => {
+      for (const node of this.nodes) this.oracle.shows(node, this.places.movesOf(node.name));
+      this.#lookAfter();
     });
   }
 
-  // What an operator does
-
-  leave(name: string): boolean {
-    const node = this.node(name);
-    if (node === undefined || this.left.has(name) || this.#leaving.has(name)) return false;
-    if (node.coordinator.ledger.clusterId === null) return false;
-    this.left.add(name);
-    this.#leaving.add(name);
-    return this.world.call(name, () => {
-      const life = node.boot.life;
-      void node.coordinator.leave().then((outcome) => {
-        this.#tell(node, `leave: ${outcome}`);
-        this.#leaving.delete(name);
-        if (outcome !== "left") this.left.delete(name);
-        else if (this.#isCalm && this.node(name)?.boot.life === life) void node.coordinator.rejoin();
-        if (outcome === "left" && this.#isCalm) this.left.delete(name);
-      });
-    });
-  }
-
-  rejoin(name: string): void {
-    const node = this.node(name);
-    if (node === undefined || !this.left.delete(name)) return;
-    reached(this.oracle.probes, "left-and-came-back");
-    this.world.call(name, () => void node.coordinator.rejoin());
-  }
-
-  resign(): boolean {
-    const { leader } = this;
-    return leader !== undefined && this.world.call(leader.name, () => void leader.coordinator.resign());
-  }
-
-  /** `recover --force`, on this node's disk, while it does not run. False: it is in no cluster. */
-  recover(name: string): boolean {
-    const ledger = this.durable(name);
-    const self = this.oracle.present.get(name);
-    if (ledger === null || ledger.clusterId === null || ledger.roster === null || self === undefined) return false;
-    this.world.crash(name);
-    const kept = this.durable(name);
-    if (kept === null) return false;
-    const { disk } = this.world.node(name);
-    const next = recovered(kept, { peer: self, endpoint: name });
-    disk.restore(new Map([...disk.image(), [LEDGER_FILE, ledgerBytes(incarnationOf(self), next)]]));
-    this.oracle.recovered(self, next);
-    // What others had acknowledged and this node had not stored is lost: that is the operator's risk.
-    this.writers.forget();
-    reached(this.oracle.probes, "recovered-into-a-generation");
-    this.world.startAfter(name, 1);
-    return true;
-  }
-
-  /** Where no quorum can ever come back, one node is recovered: the one that knows the newest roster. */
-  rescue(): void {
-    const known = this.names.flatMap((name) => {
-      const roster = this.durable(name)?.roster ?? null;
-      return roster === null ? [] : [{ name, roster }];
-    });
-    known.sort((a, b) => comparePositions(b.roster, a.roster));
-    const [newest] = known;
-    if (newest === undefined) return;
-    // Of each cluster the newest roster decides: whoever has it refuses older ones.
-    const clusters = Map.groupBy(known, ({ name }) => this.durable(name)!.clusterId);
-    const living = [...clusters.values()]
-      .flatMap(([first]) => first!)
-      .filter(({ roster }) => this.hasQuorum(roster, new Set()));
-    if (living.length === 0) {
-      this.world.scheduler.narrate("operator", () => `recovers ${newest.name}`);
-      this.recover(newest.name);
-    }
-    // A founder that lost its disk has founded again: what is left of its first cluster is given up (`tenure tc discard`).
-    const { clusterId } = this.durable((living[0] ?? newest).name)!;
-    for (const { name } of known.filter((one) => this.durable(one.name)?.clusterId !== clusterId)) this.#discard(name);
-  }
-
-  #discard(name: string): void {
-    this.world.crash(name);
-    this.world.node(name).disk.wipe();
-    this.oracle.present.delete(name);
-    this.world.startAfter(name, 1);
-  }
-
-  /** Whether a majority of its voters still has its disk, without those of `gone`. */
-  hasQuorum(roster: Roster, gone: ReadonlySet<string>): boolean {
-    const there = roster.voters.filter(
-      ({ peer }) => !gone.has(nodeIdOf(peer)) && this.oracle.present.get(nodeIdOf(peer)) === peer,
-    );
-    return there.length >= majorityOf(roster.voters.length);
-  }
-
-  /** A disk may go as long as every roster that somebody has keeps its quorum. */
-  mayWipe(name: string): boolean {
-    const gone = new Set([name]);
-    const ofDisks = this.names.map((one) => this.durable(one)?.roster ?? null);
-    const ofLeaders = this.nodes.map(({ coordinator }) => coordinator.leadership?.roster ?? null);
-    return [...ofDisks, ...ofLeaders].every((roster) => roster === null || this.hasQuorum(roster, gone));
+  /** It has left, and is in no registry any more; unless a request of its own is still on its way. */
+  hasLeft(node: TcNode): void {
+    const atMs = this.#registeringMs.get(node.name) ?? -Infinity;
+    if (this.world.nowMs - atMs < TC_LATE_REGISTRATION_MS) return;
+    const { name } = node;
+    this.oracle.hasLeft(node, { backendHash: this.places.backendHashOf(name), endpoint: this.places.endpointOf(name) });
   }
 
   /** What a crash at this moment would keep of its ledger. */
   durable(name: string): Ledger | null {
-    const bytes = this.world.node(name).disk.directory.durable.get(LEDGER_FILE)?.durableContent();
-    return bytes === undefined ? null : (ledgerOf(bytes) ?? null);
+    const bytes = this.world.node(name).disk.directory.durable.get(LEDGER_NAME)?.durableContent();
+    const read = bytes === undefined ? null : decodeLedger(bytes, this.digest);
+    return read?.kind === "whole" ? read.value.ledger : null;
   }
 
   /** In what the nodes do not agree, or null. */
@@ -228,29 +145,47 @@ export class Stage {
     const leader = leading[0]!.coordinator;
     const { committed, roster } = leader.leadership!;
     if (committed !== roster) return "a roster is on its way";
-    if (this.#leaving.size > 0) return `${[...this.#leaving].join()} is about to leave`;
+    const { leaving } = this.operator;
+    if (leaving.length > 0) return `${leaving.join()} is about to leave`;
     const voters = roster.voters.map(({ peer }) => peer).join();
     const all = this.names.map((name) => this.node(name)?.self ?? `${name} does not run`);
     if (voters !== all.toSorted().join()) return `the voters are ${voters}, the nodes ${all.join()}`;
-    for (const { name, coordinator, boot } of this.nodes) {
-      const { ledger, members } = coordinator;
-      if (ledger.roster === null || comparePositions(ledger.roster, roster) !== 0) return `${name} has another roster`;
-      if (ledger.shown === null || comparePositions(ledger.shown, roster) !== 0) return `${name} shows another roster`;
-      if (!isVoter(ledger.roster, this.node(name)!.self)) return `${name} is no voter`;
-      const listed = members.endpoints(boot.clock.wallMs()).join();
-      if (listed !== this.names.toSorted().join()) return `${name} lists ${listed}`;
+    const lost = roster.voters.find(({ peer, endpoint }) => endpoint !== this.places.endpointOf(nodeIdOf(peer)));
+    if (lost !== undefined) return `the roster has ${lost.peer} at ${lost.endpoint}`;
+    const silent = leading[0]!.service.members().voters.find(({ state }) => state !== "leads" && state !== "answers");
+    if (silent !== undefined) return `the leader shows ${silent.peer} as ${silent.state}`;
+    for (const node of this.nodes) {
+      const different = this.#different(node, roster);
+      if (different !== null) return different;
     }
     return null;
   }
 
+  #different({ name, coordinator, boot, self }: TcNode, roster: Position): string | null {
+    const { ledger, members } = coordinator;
+    if (ledger.roster === null || comparePositions(ledger.roster, roster) !== 0) return `${name} has another roster`;
+    if (ledger.shown === null || comparePositions(ledger.shown, roster) !== 0) return `${name} shows another roster`;
+    if (!isVoter(ledger.roster, self)) return `${name} is no voter`;
+    const listed = members.endpoints(boot.clock.wallMs()).join();
+    const places = this.names.map((one) => this.places.endpointOf(one));
+    if (listed !== places.toSorted().join()) return `${name} lists ${listed}`;
+    const { registry } = ledger.shown;
+    const missing = this.names.find((one) => {
+      const [hash, endpoint] = [this.places.backendHashOf(one), this.places.endpointOf(one)];
+      return !registry.some((entry) => entry.endpoint === endpoint && entry.backendHash === hash);
+    });
+    return missing === undefined ? null : `${name} does not show ${missing} as registered`;
+  }
+
   // What nodes show
 
-  #booted(node: TcNode, isDamaged: boolean): void {
-    if (isDamaged) reached(this.oracle.probes, "ledger-damaged");
-    this.oracle.present.set(node.name, node.self);
+  #booted(node: TcNode, setAside: string | null): void {
+    const { probes, present } = this.oracle;
+    if (setAside !== null) reached(probes, setAside.includes("damaged") ? "ledger-damaged" : "ledger-of-another-log");
+    if (node.coordinator.members.active(node.boot.clock.wallMs()).length > 0) reached(probes, "leases-kept");
+    present.set(node.name, node.self);
     this.oracle.booted(node);
-    this.left.delete(node.name);
-    this.#leaving.delete(node.name);
+    this.operator.booted(node);
   }
 
   #writing({ name }: TcNode): void {
@@ -281,6 +216,8 @@ export class Stage {
   #sending(node: TcNode, to: string, request: CoordinatorRequest): CoordinatorRequest {
     this.sent.set(request.kind, (this.sent.get(request.kind) ?? 0) + 1);
     this.world.scheduler.narrate(node.name, () => `${request.kind} to ${to}`);
+    if (request.kind === "registry" && request.entry.endpoint === this.places.endpointOf(node.name))
+      if (request.change === "register") this.#registering(node);
     if (request.kind === "release") this.oracle.releasing(node, request.term);
     const isLost = request.kind === "release" && !this.oracle.hasWon(node, request.term);
     if (isLost) reached(this.oracle.probes, "candidacy-lost");
@@ -294,6 +231,11 @@ export class Stage {
     return ttlMs === undefined ? request : { ...request, ttlMs };
   }
 
+  #registering({ name, coordinator }: TcNode): void {
+    this.#registeringMs.set(name, this.world.nowMs);
+    if (coordinator.hasLeft) this.world.report(name, "it registers itself although it has left");
+  }
+
   #answering(node: TcNode, { to, request, answer, arrivedMs }: Answering): void {
     if (!isVote(answer)) return;
     const text = answer.outcome.kind === "refused" ? answer.outcome.reason : "accepted";
@@ -305,7 +247,7 @@ export class Stage {
 
   #start(boot: Boot): void {
     const watch: NodeWatch = {
-      booted: (node, isDamaged) => this.#booted(node, isDamaged),
+      booted: (node, setAside) => this.#booted(node, setAside),
       durable: (node, ledger) => this.oracle.durable(node, ledger),
       writing: (node) => this.#writing(node),
       news: (node, news) => this.#news(node, news),
@@ -314,10 +256,11 @@ export class Stage {
       answering: (node, answering) => this.#answering(node, answering),
     };
     const seeds = this.names.slice(0, this.knobs.seeds);
-    TcNode.begin(boot, seeds, { knobs: this.knobs, watch }, (node) => this.#nodes.set(boot.node, node));
+    const { knobs, places, digest } = this;
+    TcNode.begin(boot, seeds, { knobs, watch, places, digest }, (node) => this.#nodes.set(boot.node, node));
   }
 
-  #tell(node: TcNode, text: string): void {
+  tell(node: TcNode, text: string): void {
     this.world.scheduler.trace(node.name, text);
     this.world.scheduler.narrate(node.name, () => text);
   }

@@ -211,6 +211,37 @@ describe("a registration in another site's line", () => {
     expect(registry.site("forker")!.lines.map((one) => one.ring.generation)).toEqual([1, 2, 3, 4]);
   });
 
+  it("pins a line before one in which the site was met: its disk may not have it, and with the site's own keys nobody else writes there", async () => {
+    const { registry, hub, forker, take, apply, approve } = stage();
+    const named = (of: HeldRing) => ({ line: lineIdOf(of, digest), ring: of });
+    const [first, second, third] = [1, 2, 3].map((generation) =>
+      named({ ...forker.ring, generation, author: `forker+${generation}` }),
+    ) as [PinnedLine, PinnedLine, PinnedLine];
+    const own = { url: "http://forker:1", name: "forker", urls: [], version: null, metadata: {} };
+    apply("controller:registered", "forker", { ...own, ...third });
+    approve("forker", "a".repeat(64));
+    const foreign = named({ ...first.ring, keys: hub.ring.keys });
+    vouch(hub, "forker", foreign);
+    vouch(hub, "forker", second);
+    await take();
+    expect(registry.site("forker")!.lines).toEqual([second, third]);
+    // By the one word of a site that was told of all of them at once.
+    vouch(hub, "forker", { ...third, earlier: [first, second] });
+    await take();
+    expect(registry.site("forker")!.lines).toEqual([first, second, third]);
+    expect(registry.site("forker")).toMatchObject({ ...own, approvedRing: "a".repeat(64) });
+    for (const one of [first, second, third]) {
+      expect(registry.standingOf("forker", one.line, "vouched").kind).toBe("wanted");
+    }
+    for (let at = 0; at < 2 * LINES_PER_SITE_MAX; at++) {
+      vouch(hub, "forker", named({ ...first.ring, author: `made-up-${at}` }));
+      if (at % 3 === 1) await take();
+    }
+    await take();
+    expect(registry.site("forker")!.lines.length).toBeLessThan(LINES_PER_SITE_MAX);
+    expect(registry.site("forker")!.lines.at(-1)).toEqual(third);
+  });
+
   it("pins no line with other keys before a ring that an operator has approved by its hash", async () => {
     const { registry, hub, take, approve } = stage();
     const named = (of: HeldRing) => ({ line: lineIdOf(of, digest), ring: of });

@@ -3,7 +3,7 @@
 // page that says so is received: a page that was received has been acted on, whatever happened to the leader in between. That a site has left, or is
 // back, is said by its own line alone.
 //
-// Invariants: the first ring that is pinned for a line stays, whoever says what, and the next one has no other keys; nobody vouches for this site itself; nothing is believed of
+// Invariants: the first ring that is pinned for a line stays, whoever says what; the next one, and one before it, have no other keys; nobody vouches for this site itself; nothing is believed of
 // evidence but what verifyEvidence finds under the ring that is in force here.
 
 import type { EventDraft, EventPayload } from "../../../core/events/index.ts";
@@ -19,7 +19,7 @@ import {
   type Stub,
   verifyEvidence,
 } from "../../../core/mesh/proof/index.ts";
-import { SITES_MAX } from "../../../core/mesh/registry/limits.ts";
+import { LINES_PER_SITE_MAX, SITES_MAX } from "../../../core/mesh/registry/limits.ts";
 import {
   decidePresence,
   earlierLines,
@@ -91,8 +91,7 @@ export class WordOfOthers {
     const words: Word[] = [];
     let slice = new Slice(clock);
     for (const one of events) {
-      const word = one.kind === "event" ? this.#wordOf(line, one) : null;
-      if (word !== null) words.push(word);
+      if (one.kind === "event") words.push(...this.#wordsIn(line, one));
       if (!slice.isOver) continue;
       await giveWay(clock);
       slice = new Slice(clock);
@@ -119,7 +118,8 @@ export class WordOfOthers {
       const isMore = word.eventType === "controller:registered" && registry.site(word.entityId) === undefined;
       if (isMore && room-- <= 0) continue;
       once.set(name, word);
-      if (word.eventType === "controller:registered") said.set(word.entityId, [...before, ...linesOf(word)]);
+      if (word.eventType === "controller:registered" && word.payload["isOlder"] !== true)
+        said.set(word.entityId, [...before, ...linesOf(word)]);
     }
     const presence = once.get("presence");
     if (presence !== undefined && !this.#isNew(presence, [])) once.delete("presence");
@@ -134,7 +134,11 @@ export class WordOfOthers {
       const said = payload as { readonly line: LineId; readonly sequence: number };
       return decidePresence(registry, entityId, { ...said, hasLeft: eventType === "controller:left" }).kind === "write";
     }
-    if (eventType === "controller:registered") return this.#mayFollow(entityId, linesOf(word), before);
+    if (eventType === "controller:registered") {
+      const said = linesOf(word);
+      if (payload["isOlder"] === true) return this.#mayPrecede(registry.site(entityId), said.at(-1)!);
+      return this.#mayFollow(entityId, said, before);
+    }
     const { line, ring } = payload["evidence"] as Evidence;
     const inForce = this.#ringOf(line);
     // Its signatures were verified under this ring, some turns ago.
@@ -150,39 +154,60 @@ export class WordOfOthers {
     );
   }
 
-  #wordOf(line: LineId, { event }: SaidEvent): Word | null {
+  #wordsIn(line: LineId, { event }: SaidEvent): readonly Word[] {
     const { eventType, payload } = event;
     if (eventType === "controller:registered") return this.#vouched(line, event.entityId, payload);
     if (eventType === "controller:forked") return this.#proven(line, payload);
     // Of itself: what it says of another site is that site's to say.
     if (isPresence(eventType) && event.entityId === controllerOf(line)) {
-      return { eventType, entityId: event.entityId, payload: { line, sequence: event.sequence } };
+      return [{ eventType, entityId: event.entityId, payload: { line, sequence: event.sequence } }];
     }
-    return null;
+    return [];
   }
 
-  #vouched(line: LineId, id: string, payload: EventPayload): Word | null {
+  #vouched(line: LineId, id: string, payload: EventPayload): readonly Word[] {
     const { registry, tools } = this.#options;
-    if (line.startsWith(`${id}.`) || registry.own?.controllerId === id) return null;
+    if (line.startsWith(`${id}.`) || registry.own?.controllerId === id) return [];
     const known = registry.site(id);
     const { url, name, urls = [], version = null, line: named, ring } = payload;
-    if (ringProblem(ring) !== null) return null;
+    if (ringProblem(ring) !== null) return [];
     const first = ring as unknown as Ring;
-    if (first.controller !== id || lineIdOf(first, tools.digest) !== named) return null;
+    if (first.controller !== id || lineIdOf(first, tools.digest) !== named) return [];
     const earlier = earlierLines(payload["earlier"] ?? [], first, tools.digest);
-    if (earlier === null) return null;
+    if (earlier === null) return [];
     // The state of every node, and of every site after this one: no more, and nothing else, than a site that registers here may say.
-    if (!isText(url, VOUCHED_URL_LENGTH_MAX) || !isText(name, VOUCHED_NAME_LENGTH_MAX)) return null;
-    if (version !== null && !isText(version, VOUCHED_NAME_LENGTH_MAX)) return null;
-    if (!Array.isArray(urls) || urls.length > OWN_URLS_MAX) return null;
-    if (!urls.every((one) => isText(one, VOUCHED_URL_LENGTH_MAX))) return null;
+    if (!isText(url, VOUCHED_URL_LENGTH_MAX) || !isText(name, VOUCHED_NAME_LENGTH_MAX)) return [];
+    if (version !== null && !isText(version, VOUCHED_NAME_LENGTH_MAX)) return [];
+    if (!Array.isArray(urls) || urls.length > OWN_URLS_MAX) return [];
+    if (!urls.every((one) => isText(one, VOUCHED_URL_LENGTH_MAX))) return [];
     // One that an operator has approved before it registered is not known yet.
     const before = known !== undefined && known.registeredAtMs > 0 ? known : null;
     const said = { url, name, urls, version, metadata: before?.metadata ?? { vouchedBy: line } };
     // A site that has registered here itself is one that this site is compared with: it stays that, and says itself who and where it is.
     const site = before === null || isVouched(before) ? said : ownWordOf(before);
-    const word = { ...site, line: named, ring, ...unknownOf(earlier, known, known?.lines.at(-1)) };
-    return { eventType: "controller:registered", entityId: id, payload: word as unknown as EventPayload };
+    const newest = { ...site, line: named, ring, ...unknownOf(earlier, known, known?.lines.at(-1)) };
+    const older = [...earlier, { line: named, ring: first }].flatMap((one) =>
+      this.#mayPrecede(known, one) ? [{ ...site, ...one, isOlder: true }] : [],
+    );
+    return [newest, ...older].map((word) => ({
+      eventType: "controller:registered",
+      entityId: id,
+      payload: word as unknown as EventPayload,
+    }));
+  }
+
+  /**
+   * Whether this may be the first ring of a generation before one that is known here: where the site was met in its newest line, and its disk does not
+   * have the line before. With keys of the line that follows alone, as what follows one: whoever vouches for it can't speak for the site.
+   */
+  #mayPrecede(known: KnownSite | undefined, { line, ring }: PinnedLine): boolean {
+    const { stateOf } = this.#options;
+    const lines = known?.lines ?? [];
+    const following = lines.find((one) => one.ring.generation > ring.generation);
+    if (following === undefined || lines.some((one) => one.line === line) || lines.length >= LINES_PER_SITE_MAX)
+      return false;
+    const empty = lines.filter((one) => one !== lines.at(-1) && stateOf(one.line) === null).length;
+    return empty < VOUCHED_EMPTY_LINES_MAX && hasNoOtherKeys(ring, following.ring);
   }
 
   /**
@@ -246,16 +271,16 @@ export class WordOfOthers {
     return id;
   }
 
-  #proven(from: LineId, { evidence }: EventPayload): Word | null {
+  #proven(from: LineId, { evidence }: EventPayload): readonly Word[] {
     const { registry, tools } = this.#options;
     const { line, ring: signedUnder } = (evidence ?? {}) as { readonly line?: unknown; readonly ring?: unknown };
-    if (typeof line !== "string" || registry.forkOf(line) !== undefined) return null;
+    if (typeof line !== "string" || registry.forkOf(line) !== undefined) return [];
     const ring = this.#ringOf(line);
     if (ring === null || ringHashOf(ring, tools.digest) !== signedUnder) {
       this.#keep(from, evidence as Evidence);
-      return null;
+      return [];
     }
-    return verifyEvidence(evidence, ring, tools) ? forkOf(evidence) : null;
+    return verifyEvidence(evidence, ring, tools) ? [forkOf(evidence)] : [];
   }
 
   /**
@@ -274,10 +299,9 @@ export class WordOfOthers {
     if (about.length === 0) return [];
     this.#waiting = this.#waiting.filter((one) => !about.includes(one));
     return about.flatMap(({ from, evidence }) => {
-      const word = this.#proven(from, { evidence });
-      if (word === null) return [];
-      this.#keep(from, evidence);
-      return [word];
+      const words = this.#proven(from, { evidence });
+      if (words.length > 0) this.#keep(from, evidence);
+      return words;
     });
   }
 

@@ -309,6 +309,25 @@ describe("the feeder", () => {
     feeder.close();
   });
 
+  test("builds anew what shows more than a leader has applied: a disk was restored, and the views were copied later", async () => {
+    const { write, receive, views, expected, start, clock } = await stage();
+    write(3);
+    receive(2);
+    const lost = { ...views.events.at(-1), arrival: 9, line: OWN, lineSequence: 7 } as ArrivedEvent;
+    views.events.push(lost);
+    const feeder = start();
+    await fed(clock);
+    // A node that starts applies once more what its views have.
+    expect(views.rebuilt).toEqual([]);
+    feeder.caughtUp();
+    await fed(clock);
+    expect([views.rebuilt, views.shown]).toEqual([["nothing"], expected]);
+    write(1);
+    await fed(clock);
+    expect([views.rebuilt, views.shown]).toEqual([["nothing"], expected]);
+    feeder.close();
+  });
+
   test("marks lines as the registry says: at each beginning all of them, then what changes", async () => {
     const { views, start, register, fork, far, clock } = await stage();
     const lines = [{ line: far.line, ring: RING }];

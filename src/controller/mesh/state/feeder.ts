@@ -9,6 +9,7 @@
 // - A put follows another after FEED_GATHER_MS, or when it is full.
 // - The views get each arrival once, in order. What no archive keeps any more is passed over, and the views count it.
 // - An own event waits until the ring of its generation is written: before that its line has no name.
+// - Views that have more than a leader has applied are of a history that is gone, as of a disk that was restored without them: they are built anew.
 // - Own events that turn out to be of the next line are put again, under its name; but nothing is given up for it that the archives do not have.
 // - Marks of lines (forked, evicted) are those of the registry: set again at each beginning, and whenever the registry changes.
 
@@ -68,6 +69,8 @@ export class MeshFeeder {
   #isPlaceDue = true;
   /** The saved state has them in the wrong place, too. */
   #hasTriedSaved = false;
+  /** Everything that was committed before is applied here. */
+  #isCaughtUp = false;
   /** Grows with each beginning: what was under way then is not gone on with. */
   #beginnings = 0;
   #isBeginning = true;
@@ -105,6 +108,12 @@ export class MeshFeeder {
   /** The views have lost what they had, or a part of it. */
   restart(): void {
     if (!this.#isClosed && this.#retry === null) void this.#begin();
+  }
+
+  /** This node leads, so that everything that was committed before is applied here. */
+  caughtUp(): void {
+    this.#isCaughtUp = true;
+    this.#feedSoon();
   }
 
   close(): void {
@@ -162,7 +171,8 @@ export class MeshFeeder {
     let isAgain = true;
     try {
       while (isAgain && !this.#isClosed && beginning === this.#beginnings) {
-        if (this.#isPlaceDue) await this.#placeOwn();
+        if (this.#isCaughtUp && this.#through > this.#options.receipts.arrival) await this.#dropAhead();
+        else if (this.#isPlaceDue) await this.#placeOwn();
         if (beginning !== this.#beginnings) break;
         if (this.#isMarkDue) await this.#mark();
         if (await this.#gathered()) continue;
@@ -239,6 +249,20 @@ export class MeshFeeder {
   #endReading(): void {
     void this.#reading?.batches.return(undefined);
     this.#reading = null;
+  }
+
+  /** Puts go on after what is applied here, where what is shown can't be built anew. */
+  async #dropAhead(): Promise<void> {
+    const { views, archives, receipts, logger } = this.#options;
+    const ahead = { through: this.#through, arrival: receipts.arrival };
+    const reason = `the mesh's views have ${ahead.through} arrivals, and ${ahead.arrival} have arrived: they are of another history`;
+    const isSaved = views.savedThrough !== null && views.savedThrough <= ahead.arrival;
+    if (isSaved || (await firstArrivalKept(archives)) <= 1) return views.rebuild(reason, isSaved ? "saved" : "nothing");
+    this.#isCaughtUp = false;
+    logger.warn(
+      { event: "mesh-views", ...ahead },
+      `${reason}. What is shown from before the archives begin can't be built anew`,
+    );
   }
 
   /** An own line may have ended earlier than its events were shown (`mesh resume --new-line`): those are of the next line, and shown anew. */

@@ -44,6 +44,8 @@ export interface SiteRegistered {
   readonly ring?: Ring | undefined;
   /** Lines of generations before it that were not known here, oldest first: what continues them can't be taken without them. Absent: none. */
   readonly earlier?: readonly PinnedLine[] | undefined;
+  /** Somebody vouches for lines that come before one that is known here: the newest line stays the newest. */
+  readonly isOlder?: boolean | undefined;
   /** The site has proven itself with keys that are known here: a ring that an operator had approved is used up. */
   readonly isApprovalOver?: boolean | undefined;
   readonly metadata?: { readonly [key: string]: Json } | undefined;

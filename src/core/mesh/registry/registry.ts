@@ -228,8 +228,10 @@ export class Registry {
   #registered(id: string, payload: SiteRegistered, timestamp: number): void {
     const before = this.#sites.get(id);
     if (before === undefined && this.#sites.size >= SITES_MAX) return;
-    const { url, name, urls, version, line, ring, earlier = [], isApprovalOver = false, metadata = {} } = payload;
+    const { url, name, urls, version, line, ring, earlier = [], metadata = {} } = payload;
+    const { isApprovalOver = false, isOlder = false } = payload;
     const lines = before?.lines ?? [];
+    const shown = line === undefined || ring === undefined ? [] : [...earlier, { line, ring }];
     this.#put({
       id,
       url,
@@ -238,14 +240,14 @@ export class Registry {
       version,
       metadata,
       registeredAtMs: Math.floor(timestamp),
-      lines: line === undefined || ring === undefined ? lines : [...earlier, { line, ring }].reduce(pinned, lines),
+      lines: shown.reduce(isOlder ? inserted : pinned, lines),
       isExpired: false,
       isApproved: before?.isApproved ?? false,
       isEvicted: before?.isEvicted ?? false,
       presence: presenceAfter(before, line),
       // Used up by the line that it was given for; where that was pinned before, as soon as its keys are known.
       approvedRing:
-        !isApprovalOver && (lines.some((one) => one.line === line) || line === undefined)
+        !isApprovalOver && (isOlder || lines.some((one) => one.line === line) || line === undefined)
           ? (before?.approvedRing ?? null)
           : null,
     });
@@ -323,4 +325,11 @@ function unheard(id: string): KnownSite {
 function pinned(lines: readonly PinnedLine[], next: PinnedLine): readonly PinnedLine[] {
   if (lines.some(({ line }) => line === next.line)) return lines;
   return [...lines, next].slice(-LINES_PER_SITE_MAX);
+}
+
+/** Before the first line of a later generation. It pushes out none of the others. */
+function inserted(lines: readonly PinnedLine[], next: PinnedLine): readonly PinnedLine[] {
+  const at = lines.findIndex(({ ring }) => ring.generation > next.ring.generation);
+  const isKnown = lines.some(({ line }) => line === next.line);
+  return at < 0 || isKnown || lines.length >= LINES_PER_SITE_MAX ? lines : lines.toSpliced(at, 0, next);
 }

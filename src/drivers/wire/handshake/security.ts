@@ -13,7 +13,7 @@ import {
   type TLSSocket,
 } from "node:tls";
 import { TenureError } from "../../../core/kit/errors.ts";
-import { parseSpiffeId, uriNames } from "../../../core/kit/spiffe.ts";
+import { parseSpiffeId, serverNamed, uriNames } from "../../../core/kit/spiffe.ts";
 import type { Refuse } from "./hello.ts";
 import { HANDSHAKE_MS_MAX } from "../limits.ts";
 
@@ -131,18 +131,8 @@ export class IdentityError extends Error {
 }
 
 function identityIn(uris: readonly string[], trustDomain: string): Identified {
-  const [uri, second] = uris;
-  const wanted = `spiffe://${trustDomain}/server/<node id>`;
-  if (uri === undefined) return identityRefused(`the certificate has no URI name; it needs one, ${wanted}`);
-  if (second !== undefined) {
-    return identityRefused(`the certificate has ${uris.length} URI names; it must have exactly one, ${wanted}`);
-  }
-  const id = parseSpiffeId(uri);
-  const shown = uri.slice(0, 128).replaceAll(/[^\x20-\x7e]/g, "?");
-  if (id === undefined || id.kind !== "server") return identityRefused(`the certificate names ${shown}, not ${wanted}`);
-  if (id.trustDomain !== trustDomain)
-    return identityRefused(`the certificate names ${shown}, of another trust domain than ${trustDomain}`);
-  return { ok: true, nodeId: id.name };
+  const named = serverNamed(uris, trustDomain);
+  return named.ok ? named : refused("certificate-identity", named.message);
 }
 
 /** What TLS said, for people. */
@@ -210,10 +200,6 @@ function certificatesIn(pem: string): X509Certificate[] {
 function invalid(why: string, cause?: unknown): TenureError {
   const text = `this node's certificate for peers: ${why}. tenure cert show FILE tells what is in one.`;
   return new TenureError("CERTIFICATE_INVALID", text, { cause });
-}
-
-function identityRefused(message: string): Identified {
-  return refused("certificate-identity", message);
 }
 
 function refused(reason: Refuse["reason"], message: string): { readonly ok: false } & Refuse {

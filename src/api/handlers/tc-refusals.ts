@@ -1,0 +1,55 @@
+// Why a voter refused a call for a lease, in words for whoever reads the log of the caller.
+
+import { GENERATION_TERMS } from "../../core/lease/limits.ts";
+import type { LeaseRefusal, VoterAnswer, VoterRequest } from "../../core/lease/model.ts";
+import { REFUSAL_CODES, refusalFields } from "../../core/lease/wire-answers.ts";
+import type { Coordinators } from "../../ports/coordinators.ts";
+import { Refusal } from "../refusal.ts";
+
+interface Refused {
+  readonly caller: string;
+  readonly request: VoterRequest;
+  readonly answer: VoterAnswer;
+  readonly leader: string;
+}
+
+/** An error from whose body the caller makes the voter's whole answer again. */
+export function refusedLease(
+  coordinators: Coordinators,
+  caller: string,
+  request: VoterRequest,
+  answer: VoterAnswer,
+  reason: LeaseRefusal,
+): Refusal {
+  const { leader } = coordinators.view();
+  const shown = leader === null ? "another coordinator" : `${leader.peer} in term ${leader.term}`;
+  const where = leader === null || leader.endpoint === null ? {} : { leader_endpoint: leader.endpoint };
+  const text = TEXTS[reason]({ caller, request, answer, leader: shown });
+  return new Refusal(REFUSAL_CODES[reason], text, { ...refusalFields(answer, reason), ...where });
+}
+
+const TEXTS: Readonly<Record<LeaseRefusal, (refused: Refused) => string>> = {
+  "identity-mismatch": ({ caller, request }) =>
+    `The certificate is that of ${caller}, and the call is for ${request.holder}. A server asks for its own leases only.`,
+  "other-voter": ({ request, answer }) =>
+    `The call is for ${request.voter}, and this is ${answer.voter}: another node, or another disk. GET /v1/tc/leader says who answers here.`,
+  "cluster-mismatch": ({ request, answer }) =>
+    `This voter is in the cluster ${answer.clusterId}, or in another recovery of it than the caller, who is in ${request.clusterId}. Give one of the two up: tenure tc discard.`,
+  "roster-missing": () => "The call has no roster. A lease is granted and renewed with the caller's roster only.",
+  "generation-over": ({ request }) =>
+    `Term ${request.term} is of the generation ${generation(request.term)}, and a later one was entered by tenure tc recover. Wait to be admitted there.`,
+  impossible: ({ request }) =>
+    `Term ${request.term} contradicts the roster: that is of another generation or of a later term, or ${request.holder} is no voter of it.`,
+  "invalid-ttl": () => "ttl_ms must be a whole number from 1 on.",
+  "term-stale": ({ request, answer }) =>
+    `Term ${request.term} is over, or was given to another candidate: this voter is in term ${answer.term}. Campaign in a later one.`,
+  "roster-stale": ({ answer }) =>
+    `This voter has stored a later roster (term ${answer.roster?.term}, version ${answer.roster?.version}). Campaign again when it is known.`,
+  "lease-active": ({ leader }) => `The lease of ${leader} is in force at this voter. Wait until it ends.`,
+  "not-holder": ({ request }) =>
+    `${request.holder} does not hold term ${request.term} at this voter: it was never granted, was released, or is over.`,
+};
+
+function generation(term: number): number {
+  return Math.floor(term / GENERATION_TERMS);
+}

@@ -1,0 +1,208 @@
+// The routes of the transaction coordinators. Who calls is the server of the certificate: a call can change this caller's leases, and no other's.
+//
+// Announce and leave mean two things. By another node: its membership lease here, and nothing else. By this node's own certificate, as `tenure tc` on its
+// machine has it: this node is a member again, or leaves its cluster.
+
+import type { TC_ROUTES } from "../../contract/index.ts";
+import { incarnationOf, nodeIdOf } from "../../core/kit/ids.ts";
+import type { VoterRequest } from "../../core/lease/model.ts";
+import { doneBody, registryBody, statusBody, unixSeconds } from "../../core/lease/wire-answers.ts";
+import { acquireOf, FORWARDED_HEADERS, LEAVE_FANOUT_HEADERS, releaseOf, renewOf } from "../../core/lease/wire-calls.ts";
+import type { Coordinators, LeaveResult, MembersView, VoterView } from "../../ports/coordinators.ts";
+import { Refusal } from "../refusal.ts";
+import type { Answer, Call, Handlers, Service } from "./handler.ts";
+import { serverIdOf } from "./tc-caller.ts";
+import { refusedLease } from "./tc-refusals.ts";
+
+type Ids = keyof typeof TC_ROUTES;
+
+export function tcHandlers(service: Service): Pick<Handlers, Ids> {
+  return {
+    tcLeader: () => ({ body: statusBody(present(service).view()) }),
+    tcAcquire: ({ caller, body }) => vote(service, serverIdOf(caller), acquireOf(body)),
+    tcRenew: ({ caller, body }) => vote(service, serverIdOf(caller), renewOf(body)),
+    tcRelease: ({ caller, body }) => vote(service, serverIdOf(caller), releaseOf(body)),
+    tcAnnounce: (call) => announce(service, call),
+    tcLeave: (call) => leave(service, call),
+    tcMembers: () => ({ body: membersList(running(service).members()) }),
+    tcRegister: (call) => changeRegistry(service, call, "register"),
+    tcUnregister: (call) => changeRegistry(service, call, "unregister"),
+    tcBackends: () => ({ body: backends(running(service)) }),
+    islands: () => ({ body: islands(running(service)) }),
+  };
+}
+
+function running({ coordinators, nodeId }: Service): Coordinators {
+  if (coordinators !== undefined) return coordinators;
+  throw new Refusal(
+    "tc_unavailable",
+    `Node ${nodeId} runs no transaction coordinator. Give it others to join ([tc] join, --join), or ask another node.`,
+  );
+}
+
+/** One that left says nothing of who leads: it takes no part. */
+function present(service: Service): Coordinators {
+  const coordinators = running(service);
+  if (!coordinators.view().hasLeft) return coordinators;
+  throw new Refusal(
+    "tc_unavailable",
+    `Node ${service.nodeId} left the cluster of coordinators. Announce it again, or ask another node.`,
+  );
+}
+
+async function vote(service: Service, caller: string, request: VoterRequest): Promise<Answer> {
+  const coordinators = running(service);
+  const answer = await coordinators.answer(caller, request);
+  const { outcome } = answer;
+  if (outcome.kind === "refused") throw refusedLease(coordinators, caller, request, answer, outcome.reason);
+  return { body: doneBody(request, answer, outcome.lastsMs, service.clock.wallMs()) };
+}
+
+async function announce(service: Service, { caller, body, audit }: Call<"tcAnnounce">): Promise<Answer> {
+  const identity = serverIdOf(caller);
+  const coordinators = running(service);
+  const endpoint = body.self_endpoint;
+  if (identity !== nodeIdOf(coordinators.self)) {
+    await coordinators.answer(identity, { kind: "announce", endpoint });
+  } else {
+    // Another process with this node's certificate must not bring it back after it left.
+    if (plain(endpoint) !== coordinators.endpoint) throw otherEndpoint(identity, coordinators);
+    audit("tcRejoin", identity);
+    await coordinators.rejoin();
+  }
+  const members = coordinators.members();
+  const lease = members.leases.find((one) => one.identity === identity);
+  return {
+    body: { ...membersShown(members), expires_at_unix: unixSeconds(lease?.expiresAtMs ?? members.updatedAtMs) },
+  };
+}
+
+function otherEndpoint(identity: string, { endpoint }: Coordinators): Refusal {
+  const text = `${identity} is this node, and its endpoint is ${endpoint} (api.advertise). If another process has its certificate, give that one its own.`;
+  return new Refusal("invalid_self_endpoint", text, { field: "self_endpoint" });
+}
+
+async function leave(service: Service, { caller, header, audit }: Call<"tcLeave">): Promise<Answer> {
+  const identity = serverIdOf(caller);
+  const coordinators = running(service);
+  const isFannedOut = LEAVE_FANOUT_HEADERS.some((name) => isSet(header(name)));
+  if (identity !== nodeIdOf(coordinators.self) || isFannedOut) {
+    await coordinators.answer(identity, { kind: "leave" });
+  } else {
+    audit("tcLeave", identity);
+    requireLeft(service.nodeId, await coordinators.leave());
+  }
+  return { body: membersShown(coordinators.members()) };
+}
+
+function requireLeft(nodeId: string, result: LeaveResult): void {
+  if (result.kind === "left") return;
+  const why =
+    result.kind === "refused"
+      ? result.message
+      : "it is the only voter of its cluster. Stop it instead; or let another node join first.";
+  throw new Refusal("tc_cluster_unavailable", `Node ${nodeId} has not left, and is a member as before: ${why}`);
+}
+
+async function changeRegistry(
+  service: Service,
+  { caller, body, header }: Call<"tcRegister" | "tcUnregister">,
+  change: "register" | "unregister",
+): Promise<Answer> {
+  const identity = serverIdOf(caller);
+  const entry = { backendHash: body.backend_hash, endpoint: plain(body.endpoint) };
+  const isForwarded = FORWARDED_HEADERS.some((name) => isSet(header(name)));
+  const answer = await running(service).answer(identity, { kind: "registry", change, entry, isForwarded });
+  switch (answer.kind) {
+    case "done":
+      return { body: registryBody(entry.backendHash, answer.registry, service.clock.wallMs()) };
+    case "not-replicated":
+      throw new Refusal(
+        "tc_rm_replication_failed",
+        "A listed member did not answer, or did not store the change: nothing has changed. Repeat it when all members answer (GET /v1/tc/cluster/list).",
+      );
+    case "not-leader":
+      throw notLeader(service.nodeId, answer.leaderEndpoint);
+    case "full":
+      throw new Refusal(
+        "QUOTA_EXCEEDED",
+        "The registry has as many endpoints as it takes: nothing has changed. Unregister those that are gone (GET /v1/tc/rm/list).",
+      );
+    case "unknown":
+      throw new Refusal(
+        "OUTCOME_UNKNOWN",
+        "The leader was lost while the change was under way: it may have been made. Look (GET /v1/tc/rm/list), and repeat it: that does no harm.",
+      );
+  }
+}
+
+function notLeader(nodeId: string, endpoint: string | null): Refusal {
+  const isKnown = endpoint !== null;
+  const where = isKnown ? `Send the call to ${endpoint}.` : "Nobody is known to lead. Repeat the call in a moment.";
+  const text = `Node ${nodeId} does not lead the coordinators, and does not forward this call. ${where}`;
+  return new Refusal("tc_not_leader", text, isKnown ? { leader_endpoint: endpoint } : {});
+}
+
+function membersShown({ endpoints, updatedAtMs }: MembersView): object {
+  return { endpoints, updated_at_unix: unixSeconds(updatedAtMs) };
+}
+
+function membersList(members: MembersView): object {
+  const { voters, quorum, roster } = members;
+  return { ...membersShown(members), voters: voters.map(voterShown), quorum, roster };
+}
+
+function voterShown({ peer, endpoint, state }: VoterView): object {
+  return { identity: nodeIdOf(peer), incarnation: incarnationOf(peer), endpoint, state };
+}
+
+function backends(coordinators: Coordinators): object {
+  const { entries, updatedAtMs } = coordinators.registry();
+  const byHash = Map.groupBy(entries, ({ backendHash }) => backendHash);
+  const shown = [...byHash].map(([hash, all]) => ({
+    backend_hash: hash,
+    endpoints: all.map(({ endpoint }) => endpoint),
+  }));
+  return { backends: shown, updated_at_unix: unixSeconds(updatedAtMs) };
+}
+
+function islands(coordinators: Coordinators): object {
+  const { self, endpoint } = coordinators;
+  const { clusterId, term, roster, isLeaving, backendHash, ...view } = coordinators.view();
+  const { leases, voters, quorum } = coordinators.members();
+  const { entries, updatedAtMs } = coordinators.registry();
+  const identity = { identity: nodeIdOf(self), incarnation: incarnationOf(self), endpoint };
+  return {
+    self: { ...identity, tc_cluster_id: clusterId, term, roster, leaving: isLeaving, backend_hash: backendHash },
+    leader: view.leader && {
+      identity: nodeIdOf(view.leader.peer),
+      incarnation: incarnationOf(view.leader.peer),
+      endpoint: view.leader.endpoint,
+      term: view.leader.term,
+      expires_at_ms: view.leaderExpiresAtMs,
+    },
+    acts_in_term: view.actsInTerm,
+    waits_for: view.waitsFor,
+    left: view.hasLeft,
+    members: leases.map((lease) => ({
+      identity: lease.identity,
+      endpoint: lease.endpoint,
+      updated_at_ms: lease.updatedAtMs,
+      expires_at_ms: lease.expiresAtMs,
+    })),
+    voters: voters.map(voterShown),
+    quorum,
+    roster,
+    registry: entries.map((entry) => ({ backend_hash: entry.backendHash, endpoint: entry.endpoint })),
+    registry_updated_at_ms: updatedAtMs,
+  };
+}
+
+function isSet(value: string | undefined): boolean {
+  return value !== undefined && value.trim() !== "";
+}
+
+/** One address has one spelling. */
+function plain(url: string): string {
+  return url.replace(/\/$/, "");
+}
