@@ -25,16 +25,16 @@ function rigged(logged: (message: string, resign: () => void) => void = () => {}
   const coordination: Coordination = assembleCoordination({
     self: bench.self,
     endpoint: "a",
-    make: (hooks) => new Coordinator(bench.options(hooks)),
+    make: (hooks) => ({ coordinator: new Coordinator(bench.options(hooks)) }),
     clock: bench.clock,
     random: seededRandom(1),
-    logger: { ...SILENT, info: (_, message) => logged(message, () => void coordination.coordinator.resign()) },
+    logger: { ...SILENT, info: (_, message) => logged(message, () => void coordination.service.coordinator.resign()) },
   });
   bench.isLost = ({ to, request }) => {
     if (request.kind === "release") story.push(`release to ${to}`);
     return false;
   };
-  coordination.coordinator.start();
+  coordination.service.coordinator.start();
   return { bench, coordination, story };
 }
 
@@ -53,10 +53,10 @@ describe("the coordinator's leadership and the work of `lead`", () => {
   it("campaigns only while the elector wants to lead", async () => {
     const { bench, coordination } = rigged();
     await bench.clock.advance(20_000);
-    expect([coordination.coordinator.leads, bench.kinds("acquire")]).toEqual([null, []]);
+    expect([coordination.service.coordinator.leads, bench.kinds("acquire")]).toEqual([null, []]);
     void work({ bench, coordination, story: [] });
     await bench.clock.advance(100);
-    expect(coordination.coordinator.leads).toBe(1);
+    expect(coordination.service.coordinator.leads).toBe(1);
     expect(coordination.elector.gate.requireLeader()).toBe(1);
   });
 
@@ -65,9 +65,9 @@ describe("the coordinator's leadership and the work of `lead`", () => {
     const { bench, coordination, story } = rig;
     void work(rig);
     await bench.clock.advance(100);
-    const resigned = coordination.coordinator.resign();
+    const resigned = coordination.service.coordinator.resign();
     await settled();
-    expect([coordination.coordinator.leads, coordination.elector.gate.isLeader]).toEqual([null, false]);
+    expect([coordination.service.coordinator.leads, coordination.elector.gate.isLeader]).toEqual([null, false]);
     await bench.clock.advance(WIND_UP_MS - 1);
     expect(story).toEqual(["begins 1", "aborts"]);
     await bench.clock.advance(1);
@@ -92,7 +92,7 @@ describe("the coordinator's leadership and the work of `lead`", () => {
     for (const voter of bench.others.values()) expect(voter.leaderAt(bench.clock.nowMs)).toBeNull();
     // The coordinator votes on, and does not campaign.
     await bench.clock.advance(20_000);
-    expect(coordination.coordinator.leads).toBeNull();
+    expect(coordination.service.coordinator.leads).toBeNull();
   });
 
   it("of a leadership that is lost: no release before the work has ended, however long it takes (trap 48)", async () => {
@@ -100,12 +100,12 @@ describe("the coordinator's leadership and the work of `lead`", () => {
     const { bench, coordination, story } = rig;
     void work(rig);
     await bench.clock.advance(2_100);
-    const { provedAt } = coordination.coordinator.leadership!;
+    const { provedAt } = coordination.service.coordinator.leadership!;
     const tell = bench.isLost;
     bench.isLost = (sent) => sent.request.kind === "renew" || tell(sent);
     // The elector hears of the end from the coordinator, before its own patience with a silent backend is over.
     await bench.clock.advance(provedAt!.monotonicMs + LEASE_TTL_MS - bench.clock.nowMs);
-    expect(coordination.coordinator.leadership?.over).toBe("expired");
+    expect(coordination.service.coordinator.leadership?.over).toBe("expired");
     expect(story).toEqual(["begins 1", "aborts"]);
     bench.isLost = tell;
     await bench.clock.advance(WIND_UP_MS - 1);
@@ -120,7 +120,7 @@ describe("the coordinator's leadership and the work of `lead`", () => {
     void work(rig);
     await bench.clock.advance(100);
     expect(coordination.elector.gate.isLeader).toBe(true);
-    const { roster } = coordination.coordinator.ledger;
+    const { roster } = coordination.service.coordinator.ledger;
     const term = 2 ** 20;
     const request = {
       kind: "acquire" as const,
@@ -132,8 +132,8 @@ describe("the coordinator's leadership and the work of `lead`", () => {
       roster: { ...roster!, term, recoveredBy: bench.others.get("b")!.self },
     };
     const gates: boolean[] = [];
-    coordination.coordinator.onChange(() => gates.push(coordination.elector.gate.isLeader));
-    const { outcome } = await coordination.coordinator.answer("b", request);
+    coordination.service.coordinator.onChange(() => gates.push(coordination.elector.gate.isLeader));
+    const { outcome } = await coordination.service.coordinator.answer("b", request);
     expect(outcome).toEqual({ kind: "refused", reason: "lease-active" });
     expect([gates[0], coordination.elector.gate.isLeader]).toEqual([false, false]);
   });
@@ -158,7 +158,7 @@ describe("the coordinator's leadership and the work of `lead`", () => {
     const quorum = new CoordinatorQuorum({
       self: bench.self,
       endpoint: "a",
-      make: (hooks) => new Coordinator(bench.options(hooks)),
+      make: (hooks) => ({ coordinator: new Coordinator(bench.options(hooks)) }),
     });
     quorum.coordinator.start();
     quorum.want(true);
