@@ -1,4 +1,4 @@
 // The door to other coordinators.
 
 export { coordinatorCalls } from "./calls.ts";
-export { TcHttp, type TcTls } from "./tc-http.ts";
+export { type TcAnswer, type TcExchange, TcHttp, type TcHttpOptions, type TcTls } from "./tc-http.ts";
