@@ -42,6 +42,7 @@ const WANTED = {
   lease: [200, 400],
   cancelJob: [200, 409],
   results: [404],
+  drainNode: [200],
 } satisfies Partial<Record<RouteId, readonly number[]>>;
 
 const KEYS = [OPERATOR_KEY, OPERATOR_KEY, OPERATOR_KEY, CLIENT_KEY, VIEWER_KEY, "wrong", null];
