@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { Candidacy, preVote } from "./candidacy.ts";
-import { GENERATION_TERMS, TERM_JUMP_MAX } from "./limits.ts";
+import { GENERATION_TERMS, LEASE_TERM_JUMP_MAX } from "./limits.ts";
 import type { CoordinatorStatus } from "./model.ts";
 import { accepted, at, CLUSTER, ledgerOf, peer, refused, rosterOf } from "./test-lease.ts";
 
@@ -49,8 +49,8 @@ describe("the pre-vote", () => {
   test("one status must not use up a generation's terms: a term far beyond the own one is not believed (trap 31)", () => {
     const all = [status("a@1"), status("b@1"), status("c@1", { term: GENERATION_TERMS - 2 })];
     expect(preVote(A, ledgerOf(ABC, { term: 9 }), all)).toEqual({ kind: "campaign", term: 10 });
-    const near = [status("a@1"), status("b@1", { term: 9 + TERM_JUMP_MAX })];
-    expect(preVote(A, ledgerOf(ABC, { term: 9 }), near)).toEqual({ kind: "campaign", term: 10 + TERM_JUMP_MAX });
+    const near = [status("a@1"), status("b@1", { term: 9 + LEASE_TERM_JUMP_MAX })];
+    expect(preVote(A, ledgerOf(ABC, { term: 9 }), near)).toEqual({ kind: "campaign", term: 10 + LEASE_TERM_JUMP_MAX });
   });
 
   test("the term stays within the roster's generation: whoever hears of a higher one waits to be admitted", () => {
@@ -97,7 +97,7 @@ describe("a candidacy", () => {
     const one = candidacy();
     one.took(one.ownRequest(), at(0), accepted(one.ownRequest()));
     const [toB, toC] = one.otherRequests();
-    one.took(toB!, at(0), refused(toB!, "term-stale", 2 + TERM_JUMP_MAX));
+    one.took(toB!, at(0), refused(toB!, "term-stale", 2 + LEASE_TERM_JUMP_MAX));
     one.took(toC!, at(0), accepted(toC!));
     expect(one.verdict).toBe("won");
   });

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import { CLOCK_DRIFT_MAX } from "../kit/limits.ts";
-import { LEASE_TRUST_MS, LEASE_TTL_MS, ROUND_ANSWERED_MS, TERM_JUMP_MAX } from "./limits.ts";
+import { LEASE_TRUST_MS, LEASE_TTL_MS, ROUND_ANSWERED_MS, LEASE_TERM_JUMP_MAX } from "./limits.ts";
 import { isVoter, positionOf } from "./roster.ts";
 import {
   accepted,
@@ -131,7 +131,7 @@ describe("terms", () => {
   test("but not at a term that is not believed: one voter's word must not keep everybody from leading (trap 31)", () => {
     const leader = opened(ABC, 1);
     const [, sent] = leader.round([]);
-    leader.took(sent!, at(1), refused(sent!, "term-stale", 2 + TERM_JUMP_MAX));
+    leader.took(sent!, at(1), refused(sent!, "term-stale", 2 + LEASE_TERM_JUMP_MAX));
     expect(leader.over).toBeNull();
   });
 
