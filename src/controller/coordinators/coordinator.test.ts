@@ -162,7 +162,10 @@ describe("work that does not end", () => {
     expect(coordinator.leads).toBe(1);
     const left = coordinator.leave();
     await bench.clock.advance(LEAVE_MS + 1_000);
-    expect(await Promise.race([left, settled()])).toMatchObject({ kind: "refused", message: expect.stringContaining("work") as string });
+    expect(await Promise.race([left, settled()])).toMatchObject({
+      kind: "refused",
+      message: expect.stringContaining("work") as string,
+    });
     expect([coordinator.members.isAnnouncing, coordinator.status.isLeaving]).toEqual([true, false]);
     // No release has left, and nobody leads here: what still runs is for a term that is over.
     expect([coordinator.leads, bench.kinds("release")]).toEqual([null, []]);
