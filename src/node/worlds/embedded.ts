@@ -95,6 +95,7 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     closing.push(() => services.stop());
     const around = { consensus, certificates: services.parts.certificates, logger, signal: options.signal, onFatal: fail };
     const coordinator = asCoordinator && (await openCoordinator(config, { ...asCoordinator, ...around }));
+    if (coordinator !== null) log.watchCoordinators(() => coordinator.service.seen());
     const api = await openApi(config, {
       cluster,
       services,
