@@ -137,6 +137,7 @@ export const ClusterAnswer = strict({
   ancestors: Type.Array(Text),
   is_paused: Type.Boolean(),
   is_draining: Type.Boolean(),
+  is_coordinator: Type.Boolean(),
   is_ready: Type.Boolean(),
   not_ready_reason: nullable(Text),
 });
