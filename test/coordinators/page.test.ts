@@ -10,7 +10,7 @@ import { findProgram } from "../servers/server-process.ts";
 import { TENURE_MAIN } from "../servers/tenure-node.ts";
 
 /** About 45 s; on a busy machine much more. */
-const LIMIT_MS = 400_000;
+const LIMIT_MS = 600_000;
 const MARK = "== block ";
 
 interface Step {
