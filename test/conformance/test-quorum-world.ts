@@ -127,8 +127,8 @@ class Nodes {
       self,
       endpoint,
       metadataOf: (identity) => this.#metadata.get(identity) ?? {},
-      make: (hooks) =>
-        new Coordinator({
+      make: (hooks) => ({
+        coordinator: new Coordinator({
           self,
           endpoint,
           seeds: [],
@@ -144,6 +144,7 @@ class Nodes {
             throw error;
           },
         }),
+      }),
     });
     const node = { life, self, quorum, backend: quorumBackend(scope, quorum) };
     this.#coordinators.set(endpoint, node);

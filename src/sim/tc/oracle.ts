@@ -89,6 +89,8 @@ export class TcOracle {
     }
     const trusting: TcNode[] = [];
     for (const node of this.#nodes()) {
+      if (node.trusts !== null) trusting.push(node);
+      this.#checkElector(node);
       if (node.coordinator.leadership === null) continue;
       this.#checkRosters(node);
       if (node.coordinator.leads === null) {
@@ -97,15 +99,24 @@ export class TcOracle {
       }
       if (this.#suspended.delete(node)) reached(this.probes, "gate-closed-and-opened-again");
       this.#checkGate(node);
-      trusting.push(node);
     }
     for (const a of trusting) for (const b of trusting) if (a.name < b.name && isSameCluster(a, b)) this.#overlap(a, b);
   }
 
   #overlap(a: TcNode, b: TcNode): void {
-    const [first, second] = [a.coordinator.leads, b.coordinator.leads];
+    const [first, second] = [a.trusts, b.trusts];
     if (first === null || second === null || generationOf(first) !== generationOf(second)) return;
     this.#report(a, `it trusts in term ${first} while ${b.name} trusts in term ${second}`);
+  }
+
+  /** The gate that work asks is never open without the leadership that it is for. */
+  #checkElector(node: TcNode): void {
+    const { gate } = node.coordination.elector;
+    if (!gate.isLeader) return;
+    const epoch = gate.requireLeader();
+    const { leadership } = node.coordinator;
+    if (leadership?.term === epoch && leadership.over === null) return;
+    this.#report(node, `its elector's gate is open in term ${epoch}, and it does not lead there`);
   }
 
   #checkGate(node: TcNode): void {

@@ -139,14 +139,8 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
       return random.chance(0.5)
         ? { atMs, kind, from: node, to: other, forMs }
         : { atMs, kind, from: other, to: node, forMs };
-    case "partition": {
-      const mixed = names.filter(() => random.chance(0.5));
-      const size = Math.max(1, Math.min(mixed.length, names.length - 1));
-      const one = mixed.length === 0 ? [other] : mixed.slice(0, size);
-      const groups = [one, names.filter((name) => !one.includes(name))];
-      const long = random.chance(0.4) ? MEMBERSHIP_TTL_MS * random.between(1.1, 1.6) : forMs;
-      return { atMs, kind, groups, forMs: Math.floor(long) };
-    }
+    case "partition":
+      return drawPartition(random, { atMs, forMs, other }, names);
     case "lossy":
     case "duplicating":
       return { atMs, kind, rate: random.between(0.05, 0.6), forMs };
@@ -192,6 +186,19 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
     default:
       return assertNever(kind, "kind of fault");
   }
+}
+
+function drawPartition(
+  random: Random,
+  { atMs, forMs, other }: { readonly atMs: number; readonly forMs: number; readonly other: string },
+  names: readonly string[],
+): TcFault {
+  const mixed = names.filter(() => random.chance(0.5));
+  const size = Math.max(1, Math.min(mixed.length, names.length - 1));
+  const one = mixed.length === 0 ? [other] : mixed.slice(0, size);
+  const groups = [one, names.filter((name) => !one.includes(name))];
+  const long = random.chance(0.4) ? MEMBERSHIP_TTL_MS * random.between(1.1, 1.6) : forMs;
+  return { atMs, kind: "partition", groups, forMs: Math.floor(long) };
 }
 
 /** Done by an operator. */
