@@ -66,10 +66,9 @@ it(
 it(
   "leave: the others list two, vote with two, and are reached no more; announce brings it back",
   async () => {
-    const [island, ...others] = await islands.followers().then((followers) => [
-      followers[0]!,
-      ...islands.all.filter((one) => one !== followers[0]),
-    ]);
+    const [island, ...others] = await islands
+      .followers()
+      .then((followers) => [followers[0]!, ...islands.all.filter((one) => one !== followers[0])]);
     expect(await island!.leave()).toMatchObject({ status: 200 });
     for (const one of others) {
       const listed = await listAt(one);

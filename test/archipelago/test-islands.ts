@@ -168,11 +168,15 @@ export class TestIslands implements AsyncDisposable {
   /** Configured to join each other; none is started. */
   static async make(options: IslandsOptions = {}): Promise<TestIslands> {
     const directory = await temporaryDirectory("islands", undefined);
-    const islands = new TestIslands(directory, await createCa({ trustDomain: TRUST_DOMAIN, nowMs: Date.now() }), options);
+    const islands = new TestIslands(
+      directory,
+      await createCa({ trustDomain: TRUST_DOMAIN, nowMs: Date.now() }),
+      options,
+    );
     try {
       for (let at = 1; at <= (options.islands ?? 3); at++) await islands.add(`i${at}`);
-      const join = islands.all.map(({ url }) => url);
-      for (const { node } of islands.all) node.configure({ tc: { join } });
+      const urls = islands.all.map(({ url }) => url);
+      for (const { node } of islands.all) node.configure({ tc: { join: urls } });
       if (options.isProxied === true) await islands.#link();
       return islands;
     } catch (error) {

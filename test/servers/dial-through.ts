@@ -3,7 +3,9 @@
 
 import { Socket } from "node:net";
 
-const through = new Map([...new URL(import.meta.url).searchParams].map(([port, proxy]) => [Number(port), Number(proxy)]));
+const through = new Map(
+  [...new URL(import.meta.url).searchParams].map(([port, proxy]) => [Number(port), Number(proxy)]),
+);
 
 interface Dialled {
   host?: string;
