@@ -14,9 +14,9 @@ it(
     const { island: leader, term } = await islands.leader();
     const failed: unknown[] = [];
     let done = 0;
-    let isOver = false;
+    const over = new AbortController();
     const work = async (from: TestIsland): Promise<void> => {
-      for (let at = 0; !isOver; at++) {
+      for (let at = 0; !over.signal.aborted; at++) {
         const to = islands.all[at % islands.all.length]!;
         const answer = await to.call("/v1/tc/leader", { limitMs: PATIENT_MS }, from).catch((error: unknown) => error);
         if ((answer as { status?: number }).status !== 200) failed.push(answer);
@@ -46,7 +46,7 @@ it(
       first!.node.log().includes("one of node i9"),
     );
     await first!.certify();
-    isOver = true;
+    over.abort();
     await Promise.all(workers);
     expect(failed).toEqual([]);
     expect(await islands.leader()).toEqual({ island: leader, term });

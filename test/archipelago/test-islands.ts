@@ -175,8 +175,8 @@ export class TestIslands implements AsyncDisposable {
     );
     try {
       for (let at = 1; at <= (options.islands ?? 3); at++) await islands.add(`i${at}`);
-      const join = islands.all.map(({ url }) => url);
-      for (const { node } of islands.all) node.configure({ tc: { join } });
+      const urls = islands.all.map(({ url }) => url);
+      for (const { node } of islands.all) node.configure({ tc: { join: urls } });
       if (options.isProxied === true) await islands.#link();
       return islands;
     } catch (error) {
