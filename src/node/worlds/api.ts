@@ -14,7 +14,7 @@ import { createMetrics } from "../../drivers/telemetry/index.ts";
 import type { Cluster } from "../../ports/cluster.ts";
 import type { Coordinators } from "../../ports/coordinators.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { ServerStats } from "../../ports/server-stats.ts";
+import type { CoordinatorServerStats, ServerStats } from "../../ports/server-stats.ts";
 import { nameWarning } from "./certificate-names.ts";
 import type { NodeServices } from "../assembly/assemble.ts";
 import type { ServerNodeOptions } from "./embedded.ts";
@@ -28,7 +28,7 @@ export interface ApiParts {
   readonly options: Pick<ServerNodeOptions, "logs" | "diagnostics" | "onFatal">;
   readonly tls: ApiTls | null;
   /** Absent: this node is no transaction coordinator. */
-  readonly coordinators?: Coordinators | undefined;
+  readonly coordinators?: (Coordinators & { stats(): CoordinatorServerStats }) | undefined;
 }
 
 export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Api> {
@@ -38,6 +38,7 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
     server: server(),
     jobs: services.stats(),
     mesh: services.meshState?.stats() ?? null,
+    coordinators: coordinators?.stats() ?? null,
     http: api.stats(),
     apiCertificateNotAfterMs: notAfterMs(api.certificate()),
     droppedLogLines: logs.dropped(),

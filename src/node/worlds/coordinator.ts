@@ -113,7 +113,7 @@ export async function openCoordinator(config: ServerConfig, parts: CoordinatorPa
 }
 
 /** As whom an island takes part in transactions, at whichever of its nodes. */
-export function backendHashOf(clusterId: string): string {
+function backendHashOf(clusterId: string): string {
   return hash("sha256", `tenure-backend\n${clusterId}`);
 }
 

@@ -101,6 +101,7 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
       onFatal: fail,
     };
     const coordinator = asCoordinator && (await openCoordinator(config, { ...asCoordinator, ...around }));
+    if (coordinator !== null) log.watchCoordinators(() => coordinator.service.seen());
     const api = await openApi(config, {
       cluster,
       services,

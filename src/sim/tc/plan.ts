@@ -139,14 +139,8 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
       return random.chance(0.5)
         ? { atMs, kind, from: node, to: other, forMs }
         : { atMs, kind, from: other, to: node, forMs };
-    case "partition": {
-      const mixed = names.filter(() => random.chance(0.5));
-      const size = Math.max(1, Math.min(mixed.length, names.length - 1));
-      const one = mixed.length === 0 ? [other] : mixed.slice(0, size);
-      const groups = [one, names.filter((name) => !one.includes(name))];
-      const long = random.chance(0.4) ? MEMBERSHIP_TTL_MS * random.between(1.1, 1.6) : forMs;
-      return { atMs, kind, groups, forMs: Math.floor(long) };
-    }
+    case "partition":
+      return drawPartition(random, { atMs, forMs, other }, names);
     case "lossy":
     case "duplicating":
       return { atMs, kind, rate: random.between(0.05, 0.6), forMs };
@@ -156,8 +150,6 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
       return { atMs, kind, node, factor: random.between(5, 200), forMs };
     case "disk-torn":
       return { atMs, kind, node, tear: random.chance(0.5) ? "torn" : "sectors", restartAfterMs: forMs };
-    case "disk-fsync-error":
-      return { atMs, kind, node };
     case "leave":
     case "resign":
     case "stop":
@@ -176,9 +168,10 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
       return { atMs, kind, node, restartAfterMs: Math.floor(random.between(100, 12_000)) };
     case "recover":
       return { atMs, kind, node: other, forMs: Math.floor(random.between(500, 12_000)) };
+    case "disk-fsync-error":
     case "forge-release":
     case "stale-roster":
-      return { atMs, kind, node: other };
+      return { atMs, kind, node: kind === "disk-fsync-error" ? node : other };
     case "odd-ttl":
       return { atMs, kind, ttlMs: random.pick([1, 50, 3_600_000]), forMs };
     case "stop-and-go":
@@ -192,6 +185,19 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
     default:
       return assertNever(kind, "kind of fault");
   }
+}
+
+function drawPartition(
+  random: Random,
+  { atMs, forMs, other }: { readonly atMs: number; readonly forMs: number; readonly other: string },
+  names: readonly string[],
+): TcFault {
+  const mixed = names.filter(() => random.chance(0.5));
+  const size = Math.max(1, Math.min(mixed.length, names.length - 1));
+  const one = mixed.length === 0 ? [other] : mixed.slice(0, size);
+  const groups = [one, names.filter((name) => !one.includes(name))];
+  const long = random.chance(0.4) ? MEMBERSHIP_TTL_MS * random.between(1.1, 1.6) : forMs;
+  return { atMs, kind: "partition", groups, forMs: Math.floor(long) };
 }
 
 /** Done by an operator. */
