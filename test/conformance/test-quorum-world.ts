@@ -99,7 +99,7 @@ class Nodes {
   }
 
   stop(): void {
-    for (const { quorum } of this.#coordinators.values()) quorum.coordinator.stop();
+    for (const { quorum } of this.#coordinators.values()) void quorum.coordinator.stop();
     for (const life of this.#lives.values()) life.kill();
   }
 

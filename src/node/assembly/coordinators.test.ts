@@ -42,7 +42,7 @@ function rigged(logged: (message: string, resign: () => void) => void = () => {}
 function work({ bench, coordination, story }: Rig): Promise<unknown> {
   return coordination.lead(async (term) => {
     story.push(`begins ${term.check()}`);
-    await new Promise((resolve) => void term.signal.addEventListener("abort", resolve));
+    await new Promise((resolve) => term.signal.addEventListener("abort", resolve));
     story.push(coordination.elector.gate.isLeader ? "aborts behind an open gate" : "aborts");
     await new Promise<void>((resolve) => void bench.clock.setTimer(bench.clock.nowMs + WIND_UP_MS, resolve));
     story.push("ends");
