@@ -36,6 +36,8 @@ export interface ClusterView extends Omit<Optional<server.ClusterView, Newer>, D
   /** Newest first. */
   readonly elections: readonly ElectionView[];
   readonly alerts: readonly AlertView[];
+  /** The node that answers is a transaction coordinator: its island takes part among others. */
+  readonly isCoordinator?: boolean | undefined;
 }
 
 export interface ResumeView {

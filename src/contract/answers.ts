@@ -56,6 +56,10 @@ const Alert = strict({
     "mesh_peer_lagging",
     "mesh_clock_skew",
     "mesh_fork",
+    "tc_no_leader",
+    "tc_voter_missing",
+    "tc_cluster_mismatch",
+    "tc_identity_shared",
     "url_shared",
     "cluster_paused",
   ),
@@ -133,6 +137,7 @@ export const ClusterAnswer = strict({
   ancestors: Type.Array(Text),
   is_paused: Type.Boolean(),
   is_draining: Type.Boolean(),
+  is_coordinator: Type.Boolean(),
   is_ready: Type.Boolean(),
   not_ready_reason: nullable(Text),
 });

@@ -145,6 +145,10 @@ export type AlertName =
   | "mesh_peer_lagging"
   | "mesh_clock_skew"
   | "mesh_fork"
+  | "tc_no_leader"
+  | "tc_voter_missing"
+  | "tc_cluster_mismatch"
+  | "tc_identity_shared"
   | "cluster_paused";
 
 export interface SnapshotView {

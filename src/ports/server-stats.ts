@@ -1,6 +1,7 @@
 // What one server counts, for its metrics. Every number grows from 0 at the start of the process, or is the present value.
 
 import type { JobState } from "../core/jobs/model.ts";
+import type { VoterState } from "./coordinators.ts";
 import type { HistogramSnapshot } from "./elector.ts";
 import type { EventsHead } from "./events.ts";
 
@@ -142,6 +143,28 @@ export interface MeshServerStats {
     /** Its wall clock minus ours. */
     readonly skewMs: number | null;
   }[];
+}
+
+/** Of a transaction coordinator, as this node knows the others. */
+export interface CoordinatorServerStats {
+  /** It may act as leader now. */
+  readonly leads: boolean;
+  /** The highest that it knows. */
+  readonly term: number;
+  /** Of the leader's lease, as this node's voter has it; 0: nobody leads. */
+  readonly leaseRemainingMs: number;
+  readonly voters: Readonly<Record<VoterState, number>>;
+  readonly quorum: number;
+  readonly members: number;
+  readonly registry: number;
+  /** Nodes of another cluster of coordinators, and identities of which two are alive, that it has met lately. */
+  readonly mismatched: number;
+  readonly shared: number;
+  readonly electionsWon: number;
+  /** Leaderships of this node that have ended, by why. */
+  readonly over: Readonly<Record<"expired" | "higher-term" | "released", number>>;
+  /** Requests for leases that its voter has refused, by why. */
+  readonly refused: Readonly<Record<string, number>>;
 }
 
 /** What the API counts, by the routes of the contract. */

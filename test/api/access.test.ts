@@ -81,6 +81,7 @@ const NEEDED: Readonly<Record<string, Role | "public">> = {
   "DELETE /v1/keys/:name": "operator",
   "POST /v1/certificates/revoked": "operator",
   "GET /v1/certificates/revoked": "operator",
+  "GET /v1/islands": "viewer",
 };
 
 /** Reads that another site may do too. */

@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
 import { API_LIMITS } from "../../src/api/index.ts";
+import { LEASE_BODY_BYTES_MAX, MEMBER_BODY_BYTES_MAX } from "../../src/contract/tc/limits.ts";
 import {
   COMMON_ERRORS,
   EVENTS_PER_PAGE_MAX,
@@ -19,7 +20,9 @@ import { OPERATOR_KEY, startTenureCluster } from "../servers/index.ts";
 const run = promisify(execFile);
 
 interface Entry {
+  /** Empty: certificates of a kind are asked for. */
   readonly role: string;
+  readonly certificates: readonly string[];
   readonly body: readonly string[];
   readonly query: readonly string[];
   readonly errors: readonly string[];
@@ -39,6 +42,7 @@ function documented(text: string): Record<string, Entry> {
     expect(entries, `${route} is there twice`).not.toHaveProperty([route]);
     entries[route] = {
       role: /^Role: (\w+)\./.exec(head)?.[1] ?? "",
+      certificates: names(head, "Certificates"),
       body: names(head, "Body"),
       query: names(head, "Query"),
       errors: names(head, "Errors"),
@@ -56,7 +60,13 @@ function actual(): Record<string, Entry> {
   return Object.fromEntries(
     Object.values(ROUTES as Record<string, Route>).map((route) => [
       `${route.method} ${route.path}`,
-      { role: route.role, body: fieldsOf(route.body), query: fieldsOf(route.query), errors: [...route.errors].sort() },
+      {
+        role: route.identities === undefined ? route.role : "",
+        certificates: [...(route.identities ?? [])].sort(),
+        body: fieldsOf(route.body),
+        query: fieldsOf(route.query),
+        errors: [...route.errors].sort(),
+      },
     ]),
   );
 }
@@ -84,7 +94,12 @@ it("names every field of every answer", () => {
 it("names the errors that any route may answer, and the bounds as they are", () => {
   for (const code of COMMON_ERRORS) expect(markdown).toContain(`\`${code}\``);
   const shown = (value: number): string => value.toLocaleString("en-GB");
+  const kib = (bytes: number): number => Math.ceil(bytes / 1024);
   for (const text of [
+    `${kib(LEASE_BODY_BYTES_MAX)} KiB and ${kib(MEMBER_BODY_BYTES_MAX)} KiB where coordinators do (413)`,
+    `A body with a roster may have ${kib(LEASE_BODY_BYTES_MAX)} KiB, the others ${kib(MEMBER_BODY_BYTES_MAX)} KiB`,
+    `with 1 to ${limits.MEMBERS_MAX} voters, each once, and at most ${limits.REGISTRY_ENTRIES_MAX}\nendpoints`,
+    `of ${limits.API_URL_LENGTH_MAX} characters at most`,
     `Bodies ${API_LIMITS.bodyBytesMax / 1024} KiB`,
     `${API_LIMITS.largeBodyBytesMax / 1024 / 1024} MiB where jobs`,
     `${shown(API_LIMITS.streamsMax)} streams`,
@@ -176,6 +191,7 @@ it("the comparison sees a missing, an invented and a changed route", () => {
   expect(documented(markdown.replace("Role: operator. Body: `force`", "Role: client. Body: `force`"))).not.toEqual(
     actual(),
   );
+  expect(documented(markdown.replace("Certificates: `server`.", "Certificates: `tc`."))).not.toEqual(actual());
   expect(documented(markdown.replace("`STALE_EPOCH`.\n\nFrees", "`NOT_FOUND`.\n\nFrees"))).not.toEqual(actual());
 });
 

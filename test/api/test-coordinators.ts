@@ -1,7 +1,7 @@
 // Coordinators behind a real API with TLS: the production loop of a node, its ledger in memory, and callers with certificates.
 
 import { request } from "node:https";
-import { Coordinator } from "../../src/controller/coordinators/index.ts";
+import { Coordinator } from "../../src/controller/coordinators/coordinator.ts";
 import { type PeerKey, peerKey } from "../../src/core/kit/ids.ts";
 import { seededRandom } from "../../src/core/kit/random.ts";
 import { EMPTY_LEDGER, type Ledger, majorityOf, positionOf } from "../../src/core/lease/index.ts";

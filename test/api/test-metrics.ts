@@ -83,6 +83,23 @@ export function sourceOf(
               },
             ],
           },
+    coordinators:
+      server.leaderId === null
+        ? null
+        : {
+            leads: true,
+            term: 7,
+            leaseRemainingMs: 2_500,
+            voters: { leads: 1, answers: 1, silent: 1, leaving: 0, unknown: 0 },
+            quorum: 2,
+            members: 3,
+            registry: 3,
+            mismatched: 0,
+            shared: 0,
+            electionsWon: 2,
+            over: { expired: 1, "higher-term": 0, released: 0 },
+            refused: { "lease-active": 1 },
+          },
     jobs: {
       byState: { pending: 3, assigned: 2, building: 1, cancelling: 0, completed: 9, failed: 1, cancelled: 1 },
       counts: {

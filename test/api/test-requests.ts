@@ -21,7 +21,7 @@ interface Schema {
 
 /** What patterns ask for, here or there. */
 const POOL =
-  `n1 n2 n3 n4 n9 N1 - ${"n".repeat(64)} build a-1 job-1 default ${"a".repeat(64)} pending,failed build:*,worker:offline build:submitted 7 a.${"0f".repeat(16)}`.split(
+  `n1 n2 n3 n4 n9 N1 - ${"n".repeat(64)} build a-1 job-1 default ${"a".repeat(64)} pending,failed build:*,worker:offline build:submitted 7 n1@3f9a c-1 a.${"0f".repeat(16)}`.split(
     " ",
   );
 
@@ -140,9 +140,13 @@ function objectOf({ properties = {}, required = [], anyOf }: Schema): fc.Arbitra
 const OFTEN_WEIGHT = 8;
 
 /** One for any route; `wild` is what beside it may differ. */
-export function requestsWith<T>(wild: fc.Arbitrary<T>, often: readonly RouteId[] = []) {
+export function requestsWith<T>(
+  wild: fc.Arbitrary<T>,
+  often: readonly RouteId[] = [],
+  ids = Object.keys(ROUTES) as readonly RouteId[],
+) {
   return fc.oneof(
-    ...(Object.keys(ROUTES) as RouteId[]).map((id) => {
+    ...ids.map((id) => {
       const route: Route = ROUTES[id];
       const arbitrary = fc.record({
         id: fc.constant(id),

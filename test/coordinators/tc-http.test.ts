@@ -3,6 +3,7 @@
 import { X509Certificate } from "node:crypto";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type AddressInfo, type Socket } from "node:net";
+import type { TLSSocket } from "node:tls";
 import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { parseSpiffeId } from "../../src/core/kit/spiffe.ts";
 import { issue } from "../../src/drivers/pki/index.ts";
@@ -150,6 +151,21 @@ describe("hole 7: who a server is, its SPIFFE id says, and it is checked before 
     expect(calls.warnings).toEqual([expect.stringContaining("the certificate of node n2 was revoked")]);
   });
 
+  it("and with a session that was resumed neither, as none is: a handshake without a certificate proves nothing", async () => {
+    const resumed: boolean[] = [];
+    const server = await serve((request, response) => {
+      resumed.push((request.socket as TLSSocket).isSessionReused());
+      response.setHeader("connection", "close");
+      json(response, {});
+    });
+    const calls = calling();
+    for (let n = 0; n < 3; n++) expect((await calls.get(server.url))?.from).toBe("n2");
+    expect([resumed, server.accepted]).toEqual([[false, false, false], 3]);
+    calls.revoked.add(new X509Certificate(n2.cert).fingerprint256.replaceAll(":", "").toLowerCase());
+    expect(await calls.get(server.url)).toBeNull();
+    expect(server.requests).toBe(3);
+  });
+
   it("a certificate that expires while its connection is kept ends that, and the next one is shown on another", async () => {
     const server = await serve(undefined, await authority.node("n2", { agedDays: 5 }));
     const calls = calling();
@@ -257,6 +273,8 @@ describe("what is no answer of a coordinator is none", () => {
       `ftp://127.0.0.1:${port}`,
       `https://me:secret@127.0.0.1:${port}`,
       `https://me@127.0.0.1:${port}`,
+      // A path that reads as a host, of somebody who listens.
+      `https://127.0.0.1:1//127.0.0.1:${port}`,
     ]) {
       expect(await calls.get(endpoint), endpoint).toBeNull();
     }
@@ -324,9 +342,9 @@ describe("connections that are kept", () => {
   it("fail no call where the server has closed them at that moment: it is sent once more", async () => {
     const used = new Set<unknown>();
     const server = await serve((request, response) => {
-      if (used.has(request.socket)) return void request.socket.destroy();
+      if (used.has(request.socket)) request.socket.destroy();
+      else json(response, {});
       used.add(request.socket);
-      json(response, {});
     });
     const calls = calling();
     for (let n = 0; n < 5; n++) expect((await calls.post(server.url, { n }))?.from).toBe("n2");

@@ -33,8 +33,8 @@ const COMMAND_MS_MAX = 90_000;
 const NOT_RUN = [/^timedatectl$/, /^chronyc /, /^systemctl list-timers /, /^journalctl /, /^kubectl get /];
 const HAS_JQ = findProgram("jq") !== undefined;
 if (!HAS_JQ) NOT_RUN.push(/ \| jq /);
-/** Its rollover has a test of its own. */
-const ELSEWHERE = ["cluster-certificates.md"];
+/** The rollover of certificates, and three islands, have tests of their own. */
+const ELSEWHERE = ["cluster-certificates.md", "tc-coordinators.md"];
 const IN_A_MESH = ["mesh-fork.md", "mesh-peer-lagging.md", "mesh-peer-unreachable.md", "mesh-sites.md"];
 const ON_POSTGRES = [
   "database-failover.md",

@@ -3,7 +3,7 @@
 
 import { JOB_STATES, type JobState } from "../../src/core/jobs/model.ts";
 
-export const VIEWS = ["cluster", "jobs", "work", "scopes", "sites"] as const;
+export const VIEWS = ["cluster", "jobs", "work", "scopes", "sites", "islands"] as const;
 export type ViewName = (typeof VIEWS)[number];
 
 export interface Address {

@@ -5,6 +5,7 @@ import { assertNever } from "../../src/contract/errors.ts";
 import { VIEWS, type ViewName } from "./address.ts";
 import { ClusterPage } from "./cluster-view.tsx";
 import { EventsDrawer, isDrawerOpen } from "./events-drawer.tsx";
+import { hasIslands, IslandsPage } from "./islands-view.tsx";
 import { JobsPage } from "./jobs-view.tsx";
 import { KeyForm } from "./key-form.tsx";
 import { goneSinceMs, isOpen, leadership, reader } from "./nodes.ts";
@@ -24,7 +25,13 @@ const NAMES: Readonly<Record<ViewName, string>> = {
   work: "Agents and queues",
   scopes: "Scopes",
   sites: "Sites",
+  islands: "Islands",
 };
+
+/** Islands only where there are others. */
+function isListed(view: ViewName): boolean {
+  return view !== "islands" || hasIslands.value || address.value.view === view;
+}
 
 export function App() {
   const title = titleText(NAMES[address.value.view], leadership.value.leader, goneSinceMs.value !== null);
@@ -39,7 +46,7 @@ export function App() {
       <header>
         <StatusBar />
         <nav aria-label="Views" class="views">
-          {VIEWS.map((view) => (
+          {VIEWS.filter(isListed).map((view) => (
             <Link key={view} to={{ view, job: "", cursor: "" }} current={address.value.view === view}>
               {NAMES[view]}
             </Link>
@@ -80,6 +87,8 @@ function View({ view }: { readonly view: ViewName }) {
       return <ScopesPage />;
     case "sites":
       return <SitesPage />;
+    case "islands":
+      return <IslandsPage />;
     default:
       return assertNever(view, "view");
   }

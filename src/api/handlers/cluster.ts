@@ -32,7 +32,7 @@ export function clusterHandlers(service: Service): Pick<Handlers, "leader" | "ro
     },
     cluster: async ({ query }) => {
       await beFresh(service, query);
-      return { body: toSnake(cluster.view()) };
+      return { body: toSnake({ ...cluster.view(), isCoordinator: service.coordinators !== undefined }) };
     },
   };
 }

@@ -1,9 +1,10 @@
-// Why a voter refused a call for a lease, in words for whoever reads the log of the caller.
+// Why a voter refused a call for a lease, and a leader a change of the registry, in words for whoever reads the log of the caller.
 
+import { assertNever } from "../../core/kit/assert.ts";
 import { GENERATION_TERMS } from "../../core/lease/limits.ts";
 import type { LeaseRefusal, VoterAnswer, VoterRequest } from "../../core/lease/model.ts";
 import { REFUSAL_CODES, refusalFields } from "../../core/lease/wire-answers.ts";
-import type { Coordinators } from "../../ports/coordinators.ts";
+import type { Coordinators, RegistryAnswer } from "../../ports/coordinators.ts";
 import { Refusal } from "../refusal.ts";
 
 interface Refused {
@@ -52,4 +53,35 @@ const TEXTS: Readonly<Record<LeaseRefusal, (refused: Refused) => string>> = {
 
 function generation(term: number): number {
   return Math.floor(term / GENERATION_TERMS);
+}
+
+export function refusedChange(nodeId: string, answer: Exclude<RegistryAnswer, { kind: "done" }>): Refusal {
+  switch (answer.kind) {
+    case "not-replicated":
+      return new Refusal(
+        "tc_rm_replication_failed",
+        "A listed member did not answer, or did not store the change: nothing has changed. Repeat it when all members answer (GET /v1/tc/cluster/list).",
+      );
+    case "not-leader":
+      return notLeader(nodeId, answer.leaderEndpoint);
+    case "full":
+      return new Refusal(
+        "QUOTA_EXCEEDED",
+        "The registry has as many endpoints as it takes: nothing has changed. Unregister those that are gone (GET /v1/tc/rm/list).",
+      );
+    case "unknown":
+      return new Refusal(
+        "OUTCOME_UNKNOWN",
+        "The leader was lost while the change was under way: it may have been made. Look (GET /v1/tc/rm/list), and repeat it: that does no harm.",
+      );
+    default:
+      return assertNever(answer, "refusedChange");
+  }
+}
+
+function notLeader(nodeId: string, endpoint: string | null): Refusal {
+  const where =
+    endpoint === null ? "Nobody is known to lead. Repeat the call in a moment." : `Send the call to ${endpoint}.`;
+  const text = `Node ${nodeId} does not lead the coordinators, and does not forward this call. ${where}`;
+  return new Refusal("tc_not_leader", text, endpoint === null ? {} : { leader_endpoint: endpoint });
 }

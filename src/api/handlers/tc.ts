@@ -12,7 +12,7 @@ import type { Coordinators, LeaveResult, MembersView, VoterView } from "../../po
 import { Refusal } from "../refusal.ts";
 import type { Answer, Call, Handlers, Service } from "./handler.ts";
 import { serverIdOf } from "./tc-caller.ts";
-import { refusedLease } from "./tc-refusals.ts";
+import { refusedChange, refusedLease } from "./tc-refusals.ts";
 
 type Ids = keyof typeof TC_ROUTES;
 
@@ -62,19 +62,18 @@ async function announce(service: Service, { caller, body, audit }: Call<"tcAnnou
   const identity = serverIdOf(caller);
   const coordinators = running(service);
   const endpoint = body.self_endpoint;
-  if (identity !== nodeIdOf(coordinators.self)) {
-    await coordinators.answer(identity, { kind: "announce", endpoint });
-  } else {
+  let endpoints: readonly string[];
+  if (identity === nodeIdOf(coordinators.self)) {
     // Another process with this node's certificate must not bring it back after it left.
     if (plain(endpoint) !== coordinators.endpoint) throw otherEndpoint(identity, coordinators);
     audit("tcRejoin", identity);
     await coordinators.rejoin();
-  }
-  const members = coordinators.members();
-  const lease = members.leases.find((one) => one.identity === identity);
-  return {
-    body: { ...membersShown(members), expires_at_unix: unixSeconds(lease?.expiresAtMs ?? members.updatedAtMs) },
-  };
+    ({ endpoints } = coordinators.members());
+  } else ({ endpoints } = await coordinators.answer(identity, { kind: "announce", endpoint }));
+  const { leases, updatedAtMs } = coordinators.members();
+  const expiresAtMs = leases.find((lease) => lease.identity === identity)?.expiresAtMs ?? updatedAtMs;
+  const times = { updated_at_unix: unixSeconds(updatedAtMs), expires_at_unix: unixSeconds(expiresAtMs) };
+  return { body: { endpoints, ...times } };
 }
 
 function otherEndpoint(identity: string, { endpoint }: Coordinators): Refusal {
@@ -87,11 +86,11 @@ async function leave(service: Service, { caller, header, audit }: Call<"tcLeave"
   const coordinators = running(service);
   const isFannedOut = LEAVE_FANOUT_HEADERS.some((name) => isSet(header(name)));
   if (identity !== nodeIdOf(coordinators.self) || isFannedOut) {
-    await coordinators.answer(identity, { kind: "leave" });
-  } else {
-    audit("tcLeave", identity);
-    requireLeft(service.nodeId, await coordinators.leave());
+    const { endpoints } = await coordinators.answer(identity, { kind: "leave" });
+    return { body: { endpoints, updated_at_unix: unixSeconds(coordinators.members().updatedAtMs) } };
   }
+  audit("tcLeave", identity);
+  requireLeft(service.nodeId, await coordinators.leave());
   return { body: membersShown(coordinators.members()) };
 }
 
@@ -113,34 +112,8 @@ async function changeRegistry(
   const entry = { backendHash: body.backend_hash, endpoint: plain(body.endpoint) };
   const isForwarded = FORWARDED_HEADERS.some((name) => isSet(header(name)));
   const answer = await running(service).answer(identity, { kind: "registry", change, entry, isForwarded });
-  switch (answer.kind) {
-    case "done":
-      return { body: registryBody(entry.backendHash, answer.registry, service.clock.wallMs()) };
-    case "not-replicated":
-      throw new Refusal(
-        "tc_rm_replication_failed",
-        "A listed member did not answer, or did not store the change: nothing has changed. Repeat it when all members answer (GET /v1/tc/cluster/list).",
-      );
-    case "not-leader":
-      throw notLeader(service.nodeId, answer.leaderEndpoint);
-    case "full":
-      throw new Refusal(
-        "QUOTA_EXCEEDED",
-        "The registry has as many endpoints as it takes: nothing has changed. Unregister those that are gone (GET /v1/tc/rm/list).",
-      );
-    case "unknown":
-      throw new Refusal(
-        "OUTCOME_UNKNOWN",
-        "The leader was lost while the change was under way: it may have been made. Look (GET /v1/tc/rm/list), and repeat it: that does no harm.",
-      );
-  }
-}
-
-function notLeader(nodeId: string, endpoint: string | null): Refusal {
-  const isKnown = endpoint !== null;
-  const where = isKnown ? `Send the call to ${endpoint}.` : "Nobody is known to lead. Repeat the call in a moment.";
-  const text = `Node ${nodeId} does not lead the coordinators, and does not forward this call. ${where}`;
-  return new Refusal("tc_not_leader", text, isKnown ? { leader_endpoint: endpoint } : {});
+  if (answer.kind !== "done") throw refusedChange(service.nodeId, answer);
+  return { body: registryBody(entry.backendHash, answer.registry, service.clock.wallMs()) };
 }
 
 function membersShown({ endpoints, updatedAtMs }: MembersView): object {

@@ -63,7 +63,6 @@ const REGISTRY = {
     ...SERVER_ERRORS,
     "tc_not_leader",
     "tc_rm_replication_failed",
-    "QUOTA_EXCEEDED",
     "OUTCOME_UNKNOWN",
     "RATE_LIMITED",
     ...codesOf(OF_BACKEND),
@@ -132,7 +131,12 @@ export const TC_ROUTES = {
     summary: "The members and voters of the cluster of coordinators.",
     answer: schemas.MembersListAnswer,
   },
-  tcRegister: { ...REGISTRY, path: "/v1/tc/rm/register", summary: "An island takes part in transactions." },
+  tcRegister: {
+    ...REGISTRY,
+    path: "/v1/tc/rm/register",
+    summary: "An island takes part in transactions.",
+    errors: [...REGISTRY.errors, "QUOTA_EXCEEDED"],
+  },
   tcUnregister: { ...REGISTRY, path: "/v1/tc/rm/unregister", summary: "An island takes part no more." },
   tcBackends: {
     ...LOOK,

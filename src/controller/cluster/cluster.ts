@@ -7,6 +7,7 @@
 // - Readiness never depends on leading (trap 47): a node is ready once it has had all that its leader had committed when it
 //   first spoke to it, and stays ready until it fails or is removed.
 
+import type { CoordinatorsSeen } from "../../core/health/coordinators.ts";
 import type { MeshSeen } from "../../core/health/mesh.ts";
 import { type ErrorCode, TenureError } from "../../core/kit/errors.ts";
 import {
@@ -88,6 +89,8 @@ export interface ClusterOptions {
   readonly signingHeld?: (() => SigningHeld | null) | undefined;
   /** What this node sees of other sites, for its alerts. */
   readonly mesh?: (() => MeshSeen | null) | undefined;
+  /** The same of the transaction coordinators. */
+  readonly coordinators?: (() => CoordinatorsSeen | null) | undefined;
   /** What this node lacks of it. */
   readonly history?: (() => Observation["history"]) | undefined;
   /** What a member lacks of it, this one too; null: it does not say. */
@@ -362,7 +365,7 @@ export class ClusterService implements Cluster {
   #tick(): void {
     if (this.#state !== "running") return;
     const { disk, stalls, historyQuota, history, receipts, replayProblem, signingHeld, mesh, peers } = this.#options;
-    const { certificates, machine } = this.#options;
+    const { certificates, machine, coordinators } = this.#options;
     const seen = {
       ...membersSeen(peers, this.#status()),
       disk: disk.state(),
@@ -372,6 +375,7 @@ export class ClusterService implements Cluster {
       replayProblem: replayProblem?.() ?? null,
       signingHeld: signingHeld?.() ?? null,
       mesh: mesh?.() ?? null,
+      coordinators: coordinators?.() ?? null,
       stalls: stalls?.() ?? 0,
       clock: this.#clocks.tick(),
       certificates: certificates?.(),

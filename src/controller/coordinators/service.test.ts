@@ -432,3 +432,34 @@ describe("what the alerts rest on", () => {
     expect(await all.until(() => ["a", "b"].every((name) => all.service(name).seen().shared.includes("c")))).toBe(true);
   });
 });
+
+describe("what is counted", () => {
+  test("who leads, with how many voters of which state, and until when; nothing is left of it where nobody leads", async () => {
+    const all = await settled(...ABC);
+    const [leader] = all.leaders as [string];
+    const [gone, other] = ABC.filter((name) => name !== leader) as [string, string];
+    const { term } = all.service(leader).view();
+    const ofAll = { term, quorum: 2, members: 3, registry: 3, mismatched: 0, shared: 0 };
+    const none = { leads: 0, answers: 0, silent: 0, leaving: 0, unknown: 0 };
+    const voters = { ...none, leads: 1, answers: 2 };
+    expect(all.service(leader).stats()).toMatchObject({ ...ofAll, leads: true, voters, electionsWon: 1 });
+    expect(all.service(other).stats()).toMatchObject({ ...ofAll, leads: false, voters: { ...none, unknown: 3 } });
+    expect(all.service(other).stats().leaseRemainingMs).toBeGreaterThan(0);
+    all.kill(gone);
+    await all.clock.advance(5_000);
+    expect(all.service(leader).stats().voters).toEqual({ ...none, leads: 1, answers: 1, silent: 1 });
+    all.kill(other);
+    await all.clock.advance(20_000);
+    const alone = all.service(leader).stats();
+    expect(alone).toMatchObject({ leads: false, leaseRemainingMs: 0, over: { expired: 1 } });
+  });
+
+  test("each request for a lease that this node's voter refuses, by why", async () => {
+    const all = await settled(...ABC);
+    const [leader] = all.leaders as [string];
+    const { self } = all.service(leader);
+    const request = { kind: "release", holder: self, voter: self, clusterId: "another", term: 1 } as const;
+    await all.service(leader).answer(leader, request);
+    expect(all.service(leader).stats().refused).toEqual({ "cluster-mismatch": 1 });
+  });
+});

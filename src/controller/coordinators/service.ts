@@ -26,6 +26,7 @@ import type {
   VoterView,
 } from "../../ports/coordinators.ts";
 import type { Logger } from "../../ports/logger.ts";
+import type { CoordinatorServerStats } from "../../ports/server-stats.ts";
 import type { CoordinatorNews, CoordinatorWork } from "./context.ts";
 import { Coordinator } from "./coordinator.ts";
 import type { CoordinatorFiles } from "./files.ts";
@@ -62,6 +63,10 @@ export class CoordinatorService implements Coordinators {
   #shown: Shown | null;
   #shownSinceMs: number;
   #stopping: Promise<void> | null = null;
+  #electionsWon = 0;
+  readonly #over: Record<OverBecause, number> = { expired: 0, "higher-term": 0, released: 0 };
+  /** By LeaseRefusal: as many entries as there are of these. */
+  readonly #refused: Record<string, number> = {};
 
   constructor(options: CoordinatorServiceOptions) {
     const { files, endpoint, seeds, backendHash, calls, clock, random, work, isWanted } = options;
@@ -150,8 +155,13 @@ export class CoordinatorService implements Coordinators {
     return { entries: this.coordinator.ledger.shown?.registry ?? [], updatedAtMs: this.#shownSinceMs };
   }
 
-  answer<R extends CoordinatorRequest>(caller: string, request: R): Promise<AnswerTo<R>> {
-    return this.coordinator.answer(caller, request);
+  async answer<R extends CoordinatorRequest>(caller: string, request: R): Promise<AnswerTo<R>> {
+    const answer = await this.coordinator.answer(caller, request);
+    if ("outcome" in answer && answer.outcome.kind === "refused") {
+      const { reason } = answer.outcome;
+      this.#refused[reason] = (this.#refused[reason] ?? 0) + 1;
+    }
+    return answer;
   }
 
   async leave(bestEffort?: { readonly withinMs: number }): Promise<LeaveResult> {
@@ -184,6 +194,29 @@ export class CoordinatorService implements Coordinators {
       mismatched: sightings.otherClusters(nowMs),
       shared: sightings.shared(nowMs),
       forgetful: [...(leadership?.forgetful ?? [])],
+    };
+  }
+
+  stats(): CoordinatorServerStats {
+    const { status, promisedUntilMs, leads } = this.coordinator;
+    const { voters, quorum, leases } = this.members();
+    const { mismatched, shared, forgetful } = this.seen();
+    const ofState = { leads: 0, answers: 0, silent: 0, leaving: 0, unknown: 0 };
+    for (const { state } of voters) ofState[state]++;
+    const promised = status.leader === null ? null : promisedUntilMs;
+    return {
+      leads: leads !== null,
+      term: status.term,
+      leaseRemainingMs: promised === null ? 0 : Math.max(0, promised - this.#clock.monotonicMs()),
+      voters: ofState,
+      quorum,
+      members: leases.length,
+      registry: this.registry().entries.length,
+      mismatched: mismatched.length,
+      shared: new Set([...shared, ...forgetful.map(nodeIdOf)]).size,
+      electionsWon: this.#electionsWon,
+      over: { ...this.#over },
+      refused: { ...this.#refused },
     };
   }
 
@@ -234,12 +267,14 @@ export class CoordinatorService implements Coordinators {
         );
         break;
       case "elected":
+        this.#electionsWon++;
         logger.info(
           { event: "tc_elected", voter: self, term: news.term },
           `this node leads the transaction coordinators in term ${news.term}`,
         );
         break;
       case "over":
+        this.#over[news.because]++;
         logger.info(
           { event: "tc_over", voter: self, term: news.term, because: news.because },
           `the leadership of term ${news.term} is over: ${OVER[news.because]}`,

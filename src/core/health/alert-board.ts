@@ -40,6 +40,11 @@ const KINDS: Readonly<
   mesh_peer_lagging: { severity: "warning", code: null },
   mesh_clock_skew: { severity: "warning", code: null },
   mesh_fork: { severity: "critical", code: null },
+  // The island's own work goes on without a leader of the coordinators, and without a voter.
+  tc_no_leader: { severity: "warning", code: null },
+  tc_voter_missing: { severity: "warning", code: null },
+  tc_cluster_mismatch: { severity: "warning", code: null },
+  tc_identity_shared: { severity: "critical", code: null },
   cluster_paused: { severity: "warning", code: "CLUSTER_PAUSED" },
 };
 

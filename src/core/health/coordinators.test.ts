@@ -2,7 +2,8 @@
 
 import { describe, expect, test } from "vitest";
 import type { PeerKey } from "../kit/ids.ts";
-import { coordinatorAlerts, type CoordinatorsSeen } from "./coordinators.ts";
+import { AlertBoard } from "./alert-board.ts";
+import { coordinatorAlerts, type CoordinatorsSeen, judgeCoordinators } from "./coordinators.ts";
 import { TC_NO_LEADER_AFTER_MS, TC_VOTER_MISSING_AFTER_MS } from "./limits.ts";
 
 const B = "b@1" as PeerKey;
@@ -49,5 +50,27 @@ describe("alerts of coordinators", () => {
   test("an alert stays one line, however many it is about", () => {
     const shared = Array.from({ length: 9 }, (_, at) => `n${at}`);
     expect(text({ shared })).toContain("n0, n1, n2, n3, n4 and 4 more:");
+  });
+
+  test("are raised once, brought up to date, and cleared when they are over or this node is no coordinator any more", () => {
+    const board = new AlertBoard();
+    const at = { nowMs: 0, wallMs: 0 };
+    const judged = (seen: Partial<CoordinatorsSeen> | null): readonly string[] =>
+      judgeCoordinators(board, at, "a@1" as PeerKey, seen && { ...WELL, ...seen }).map((output) =>
+        "alert" in output ? `${output.kind} ${output.alert.name} of ${output.alert.nodeId}` : output.kind,
+      );
+    expect(judged({})).toEqual([]);
+    expect(judged({ leaderlessMs: 20_000, shared: ["b"] })).toEqual([
+      "alert-raised tc_no_leader of a",
+      "alert-raised tc_identity_shared of a",
+    ]);
+    expect(judged({ leaderlessMs: 80_000, shared: ["b"] })).toEqual([]);
+    expect(board.alerts.map(({ name, severity }) => [name, severity])).toEqual([
+      ["tc_identity_shared", "critical"],
+      ["tc_no_leader", "warning"],
+    ]);
+    expect(board.alerts[1]!.message).toContain("80 s");
+    expect(judged({ shared: ["b"] })).toEqual(["alert-cleared tc_no_leader of a"]);
+    expect(judged(null)).toEqual(["alert-cleared tc_identity_shared of a"]);
   });
 });

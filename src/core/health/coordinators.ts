@@ -3,7 +3,9 @@
 
 import type { PeerKey } from "../kit/ids.ts";
 import { nodeIdOf } from "../kit/ids.ts";
+import type { AlertBoard } from "./alert-board.ts";
 import { TC_NAMED_MAX, TC_NO_LEADER_AFTER_MS, TC_VOTER_MISSING_AFTER_MS } from "./limits.ts";
+import type { HealthOutput, Moment } from "./outputs.ts";
 
 /** What a node's coordinator sees. */
 export interface CoordinatorsSeen {
@@ -21,11 +23,24 @@ export interface CoordinatorsSeen {
   readonly forgetful: readonly PeerKey[];
 }
 
-type CoordinatorAlertName = "tc_no_leader" | "tc_voter_missing" | "tc_cluster_mismatch" | "tc_identity_shared";
+const ALERT_NAMES = ["tc_no_leader", "tc_voter_missing", "tc_cluster_mismatch", "tc_identity_shared"] as const;
+
+type CoordinatorAlertName = (typeof ALERT_NAMES)[number];
 
 interface CoordinatorAlert {
   readonly name: CoordinatorAlertName;
   readonly message: string;
+}
+
+/** `seen`: null of a node that is no coordinator. */
+export function judgeCoordinators(
+  board: AlertBoard,
+  at: Moment,
+  self: PeerKey,
+  seen: CoordinatorsSeen | null,
+): HealthOutput[] {
+  const due = new Map((seen === null ? [] : coordinatorAlerts(seen)).map(({ name, message }) => [name, message]));
+  return ALERT_NAMES.flatMap((name) => board.set(at, name, nodeIdOf(self), due.has(name), () => due.get(name) ?? ""));
 }
 
 export function coordinatorAlerts(seen: CoordinatorsSeen): readonly CoordinatorAlert[] {

@@ -8,6 +8,7 @@
 // Alerts that rest on a rate or on a duration are judged at the tick only: an election that this node lost counts as failed
 // for the moment between its own defeat and the first word of the winner, and nobody should be woken for that.
 
+import { judgeCoordinators } from "./coordinators.ts";
 import { judgeMesh } from "./mesh.ts";
 import type { AlertView } from "../../ports/cluster.ts";
 import type { HealthStats } from "../../ports/server-stats.ts";
@@ -311,6 +312,7 @@ export class Health {
       ...judgeCertificates(this.#board, at, this.#self, seen.certificates ?? []),
       ...judgeSigning(this.#board, at, this.#self, seen.signingHeld ?? null),
       ...judgeMesh(this.#board, at, this.#self, seen.mesh ?? null),
+      ...judgeCoordinators(this.#board, at, this.#self, seen.coordinators ?? null),
       ...judgeHistory(this.#board, at, this.#self, seen),
     ];
   }

@@ -1,6 +1,7 @@
 // What goes into and comes out of the health of one node: the times, the reports of other nodes, and what the loop has to
 // log or do. An output is given once, when something begins or ends, never again while it lasts.
 
+import type { CoordinatorsSeen } from "./coordinators.ts";
 import type { MeshSeen } from "./mesh.ts";
 import type { AlertView, ElectionView } from "../../ports/cluster.ts";
 import type { ErrorCode } from "../kit/errors.ts";
@@ -80,6 +81,8 @@ export interface Observation {
   readonly signingHeld?: SigningHeld | null | undefined;
   /** Other sites of the mesh; absent or null: this one takes part in none. */
   readonly mesh?: MeshSeen | null | undefined;
+  /** The transaction coordinators; absent or null: this node is none. */
+  readonly coordinators?: CoordinatorsSeen | null | undefined;
   /** How often the event loop was held up since the start. */
   readonly stalls: number;
   /** What this node's wall clock is worth (clocks.ts). */

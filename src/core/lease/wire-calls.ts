@@ -77,13 +77,13 @@ export function callOf(request: CoordinatorRequest): WireCall {
 }
 
 export function acquireOf(body: AcquireBody): AcquireRequest {
-  const { candidate_id: id, ttl_ms: ttlMs, roster } = body;
-  return { kind: "acquire", ...holderOf(id, body), ttlMs, roster: roster == null ? null : rosterOf(roster) };
+  const { candidate_id: id, ttl_ms: ttlMs, roster = null } = body;
+  return { kind: "acquire", ...holderOf(id, body), ttlMs, roster: roster && rosterOf(roster) };
 }
 
 export function renewOf(body: RenewBody): RenewRequest {
-  const { leader_id: id, ttl_ms: ttlMs, roster, mark = null } = body;
-  return { kind: "renew", ...holderOf(id, body), ttlMs, roster: roster == null ? null : rosterOf(roster), mark };
+  const { leader_id: id, ttl_ms: ttlMs, roster = null, mark = null } = body;
+  return { kind: "renew", ...holderOf(id, body), ttlMs, roster: roster && rosterOf(roster), mark };
 }
 
 export function releaseOf(body: ReleaseBody): ReleaseRequest {

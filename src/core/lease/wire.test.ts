@@ -6,22 +6,13 @@ import { LEASE_BODY_BYTES_MAX } from "../../contract/tc/limits.ts";
 import { TC_ROUTES } from "../../contract/tc/routes.ts";
 import type { Route } from "../../contract/route.ts";
 import { shape } from "../../contract/shape.ts";
-import type { CoordinatorRequest, RegistryAnswer } from "../../ports/coordinators.ts";
+import type { CoordinatorRequest, CoordinatorView, RegistryAnswer } from "../../ports/coordinators.ts";
+import { assertNever } from "../kit/assert.ts";
 import { ERRORS } from "../kit/errors.ts";
 import { nodeIdOf, type PeerKey } from "../kit/ids.ts";
-import type { VoterAnswer, VoterRequest } from "./model.ts";
-import {
-  anyEndpoints,
-  anyPeer,
-  anyRegistryAnswer,
-  anyRegistryRequest,
-  anyRequest,
-  anyView,
-  anyVoterAnswer,
-  anyVoterRequest,
-  largestRoster,
-  TOO_MANY_ENDPOINTS,
-} from "./test-wire.ts";
+import { MEMBERS_MAX, REGISTRY_ENTRIES_MAX } from "../kit/limits.ts";
+import { MEMBERSHIPS_KEPT } from "./limits.ts";
+import type { LeaseRefusal, Position, Roster, VoterAnswer, VoterRequest } from "./model.ts";
 import {
   answerOf,
   doneBody,
@@ -32,14 +23,11 @@ import {
   type WireAnswer,
 } from "./wire-answers.ts";
 import {
-  type AcquireBody,
   acquireOf,
   callOf,
   FORWARDED_HEADERS,
   LEAVE_FANOUT_HEADERS,
-  type ReleaseBody,
   releaseOf,
-  type RenewBody,
   renewOf,
   type WireCall,
 } from "./wire-calls.ts";
@@ -84,11 +72,11 @@ function received(call: WireCall): CoordinatorRequest {
   const isForwarded = FORWARDED_HEADERS.some((name) => call.headers[name] === "1");
   switch (id) {
     case "tcAcquire":
-      return acquireOf(body as AcquireBody);
+      return acquireOf(body);
     case "tcRenew":
-      return renewOf(body as RenewBody);
+      return renewOf(body);
     case "tcRelease":
-      return releaseOf(body as ReleaseBody);
+      return releaseOf(body);
     case "tcLeader":
       return { kind: "status" };
     case "tcAnnounce":
@@ -130,12 +118,126 @@ function registryAnswered(hash: string, answer: RegistryAnswer): WireAnswer {
       return failed("tc_rm_replication_failed");
     case "unknown":
       return failed("OUTCOME_UNKNOWN");
-    case "not-leader": {
-      const { leaderEndpoint } = answer;
-      return failed("tc_not_leader", leaderEndpoint === null ? {} : { leader_endpoint: leaderEndpoint });
-    }
+    case "not-leader":
+      return failed("tc_not_leader", answer.leaderEndpoint === null ? {} : { leader_endpoint: answer.leaderEndpoint });
+    default:
+      return assertNever(answer, "answer of the registry");
   }
 }
+
+// ---- any request, any answer ------------------------------------------------------------------------------
+
+const MAX = Number.MAX_SAFE_INTEGER;
+
+const nodeId = fc.stringMatching(/^[a-z0-9][a-z0-9-]{0,62}$/);
+const incarnation = fc.stringMatching(/^[0-9a-f]{1,16}$/);
+const anyPeer = fc.tuple(nodeId, incarnation).map((parts) => parts.join("@") as PeerKey);
+const clusterId = fc.stringMatching(/^[A-Za-z0-9._:@-]{1,128}$/);
+const backendHash = fc.stringMatching(/^[0-9a-f]{64}$/);
+const anyEndpoint = fc
+  .tuple(
+    fc.constantFrom("http", "https"),
+    fc.stringMatching(/^[a-z][a-z0-9]{0,40}(\.[a-z][a-z0-9]{0,20}){0,3}$/),
+    fc.integer({ min: 1_024, max: 65_535 }),
+  )
+  .map(([scheme, host, port]) => `${scheme}://${host}:${port}`);
+
+const bounds = (min: number) => fc.oneof(fc.constantFrom(min, min + 1, MAX), fc.integer({ min, max: MAX }));
+const term = bounds(1);
+const position: fc.Arbitrary<Position> = fc.record({ term: bounds(0), version: bounds(1) });
+const entry = fc.record({ backendHash, endpoint: anyEndpoint });
+
+const anyRoster: fc.Arbitrary<Roster> = fc.record({
+  term: bounds(0),
+  version: bounds(1),
+  recoveredBy: fc.option(anyPeer),
+  voters: fc.uniqueArray(fc.record({ peer: anyPeer, endpoint: anyEndpoint }), {
+    minLength: 1,
+    maxLength: MEMBERS_MAX,
+    selector: ({ peer }) => peer.split("@")[0],
+  }),
+  registry: fc.array(entry, { maxLength: 8 }),
+});
+
+const holder = { clusterId, holder: anyPeer, voter: anyPeer, term };
+const lease = { ...holder, ttlMs: term, roster: fc.option(anyRoster) };
+const anyVoterRequest = fc.oneof(
+  fc.record({ kind: fc.constant("acquire" as const), ...lease }),
+  fc.record({ kind: fc.constant("renew" as const), ...lease, mark: fc.option(position) }),
+  fc.record({ kind: fc.constant("release" as const), ...holder }),
+);
+const anyRegistryRequest = fc.record({
+  kind: fc.constant("registry" as const),
+  change: fc.constantFrom("register" as const, "unregister" as const),
+  entry,
+  isForwarded: fc.boolean(),
+});
+const anyRequest: fc.Arbitrary<CoordinatorRequest> = fc.oneof(
+  { weight: 3, arbitrary: anyVoterRequest },
+  { weight: 1, arbitrary: anyRegistryRequest },
+  fc.constant({ kind: "status" as const }),
+  fc.constant({ kind: "leave" as const }),
+  fc.record({ kind: fc.constant("announce" as const), endpoint: anyEndpoint }),
+);
+
+const standing = {
+  clusterId: fc.option(clusterId),
+  term: bounds(0),
+  roster: fc.option(position),
+  isLeaving: fc.boolean(),
+};
+const anyVoterAnswer: fc.Arbitrary<VoterAnswer> = fc.record({
+  voter: anyPeer,
+  ...standing,
+  outcome: fc.oneof(
+    fc.record({ kind: fc.constant("accepted" as const), lastsMs: fc.double({ min: 0, max: 3_600, noNaN: true }) }),
+    fc.record({
+      kind: fc.constant("refused" as const),
+      reason: fc.constantFrom(...(Object.keys(REFUSAL_CODES) as LeaseRefusal[])),
+    }),
+  ),
+});
+const wallMs = fc.double({ min: 0, max: 2 ** 42, noNaN: true });
+const anyView: fc.Arbitrary<CoordinatorView> = fc.record({
+  self: anyPeer,
+  ...standing,
+  leader: fc.option(fc.record({ peer: anyPeer, endpoint: fc.option(anyEndpoint), term: bounds(0) })),
+  leaderExpiresAtMs: fc.option(wallMs),
+  backendHash,
+  actsInTerm: fc.option(term),
+  waitsFor: fc.array(anyEndpoint),
+  hasLeft: fc.boolean(),
+});
+const anyEndpoints = fc.array(anyEndpoint, { maxLength: 8 });
+
+/** Of one backend: no other entry is on the wire. */
+function anyRegistryAnswer(hash: string): fc.Arbitrary<RegistryAnswer> {
+  return fc.oneof(
+    anyEndpoints.map((all) => ({
+      kind: "done" as const,
+      registry: all.map((endpoint) => ({ backendHash: hash, endpoint })),
+    })),
+    fc.constantFrom({ kind: "full" as const }, { kind: "not-replicated" as const }, { kind: "unknown" as const }),
+    fc.record({ kind: fc.constant("not-leader" as const), leaderEndpoint: fc.option(anyEndpoint) }),
+  );
+}
+
+/** As large as a roster gets. */
+function largestRoster(): Roster {
+  const endpoint = `https://${"a".repeat(512 - "https://:65535".length)}:65535`;
+  const voters = Array.from({ length: MEMBERS_MAX }, (_, at) => ({ peer: longPeer(at), endpoint }));
+  const registry = Array.from({ length: REGISTRY_ENTRIES_MAX }, () => ({ backendHash: "f".repeat(64), endpoint }));
+  return { term: MAX, version: MAX, recoveredBy: voters[0]!.peer, voters, registry };
+}
+
+function longPeer(at: number): PeerKey {
+  return `${"n".repeat(60)}${String(at).padStart(3, "0")}@${"f".repeat(16)}` as PeerKey;
+}
+
+/** One more member than a node lists. */
+const TOO_MANY_ENDPOINTS = Array.from({ length: MEMBERSHIPS_KEPT + 1 }, (_, at) => `https://n${at}:1`);
+
+// ---- the tests --------------------------------------------------------------------------------------------
 
 describe("requests", () => {
   it("are read by their routes as they were written, whatever they are", () => {
@@ -198,6 +300,7 @@ describe("answers", () => {
       fc.property(anyEndpoints, (endpoints) => {
         const answer = { status: 200, body: { endpoints, updated_at_unix: 1 } };
         expect(answerOf({ kind: "leave" }, answer)).toEqual({ endpoints });
+        for (const status of [201, 403, 503]) expect(answerOf({ kind: "leave" }, { ...answer, status })).toBe(null);
         expect(answerOf({ kind: "announce", endpoint: "http://a:1" }, answer)).toEqual({ endpoints });
       }),
     );
@@ -244,9 +347,9 @@ describe("answers", () => {
     expect(answerOf(release, ofVoter({ more: 1 }))).not.toBe(null);
     expect(answerOf({ kind: "status" }, ofStatus({ more: 1 }))).not.toBe(null);
     for (const wrong of [undefined, ...values]) {
-      expect(answerOf(release, ofVoter({ [name]: wrong })), String(wrong)).toBe(null);
+      expect(answerOf(release, ofVoter({ [name]: wrong })), JSON.stringify(wrong)).toBe(null);
       if (name !== "lasts_ms")
-        expect(answerOf({ kind: "status" }, ofStatus({ [name]: wrong })), String(wrong)).toBe(null);
+        expect(answerOf({ kind: "status" }, ofStatus({ [name]: wrong })), JSON.stringify(wrong)).toBe(null);
     }
   });
 
@@ -258,7 +361,7 @@ describe("answers", () => {
       const read = (over: object) => answerOf({ kind: "status" }, { status: 200, body: { ...leader, self, ...over } });
       expect(read({})?.leader).toEqual({ peer: "n2@b", endpoint: "https://n2:1", term: 1 });
       expect(read({ leader_endpoint: undefined })?.leader).toEqual({ peer: "n2@b", endpoint: null, term: 1 });
-      for (const wrong of values) expect(read({ [name]: wrong }), String(wrong)).toBe(null);
+      for (const wrong of values) expect(read({ [name]: wrong }), JSON.stringify(wrong)).toBe(null);
     },
   );
 

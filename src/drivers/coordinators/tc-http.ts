@@ -13,7 +13,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import { serverNamed, uriNames } from "../../core/kit/spiffe.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
-import { HttpClient, parseObject, readText } from "../http/index.ts";
+import { HttpClient, parseObject, readText, urlBelow } from "../http/index.ts";
 import { COORDINATOR, notCalled, notCoordinator, redirected, tooLong, untrusted, WORDS } from "./failures.ts";
 import { TC_ANSWER_BYTES_MAX, TC_COMPLAINTS_MAX, TC_KEPT_IDLE_MS } from "./limits.ts";
 
@@ -170,7 +170,7 @@ export class TcHttp {
     if (base.username !== "" || base.password !== "") return null;
     const { tls, isLoopback } = this.#options;
     const isOurs = tls === null ? base.protocol === "http:" && isLoopback && isLocal(base) : base.protocol === "https:";
-    return isOurs ? new URL(base.pathname.replace(/\/$/, "") + path, base) : null;
+    return isOurs ? urlBelow(base, path) : null;
   }
 
   /** Once for each reason: it is asked every second. Who is only not there is seen in the list of members. */

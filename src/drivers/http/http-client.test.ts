@@ -4,7 +4,7 @@ import { createServer, type Server, type Socket } from "node:net";
 import type { AddressInfo } from "node:net";
 import { expect, it } from "vitest";
 import { WORDS } from "../sites/failures.ts";
-import { HttpClient, type HttpClientOptions, readText } from "./http-client.ts";
+import { HttpClient, type HttpClientOptions, readText, urlBelow } from "./http-client.ts";
 
 async function stage(talk: (socket: Socket) => void, options: HttpClientOptions = {}) {
   const server: Server = createServer((socket) => {
@@ -57,6 +57,19 @@ it("an answer that is cut is no question of TLS", async () => {
 it.each(["ECONNREFUSED", "ETIMEDOUT", "EHOSTUNREACH", "ENOTFOUND"])("%s is no question of TLS", (code) => {
   const { message } = WORDS.failed(Object.assign(new Error("x"), { code }), "http://n1:7401", false);
   expect(message).not.toMatch(/https|certificate/);
+});
+
+it.each([
+  ["https://n1:7401", "/v1/tc/leader", "https://n1:7401/v1/tc/leader"],
+  ["https://n1:7401/", "/v1/x?a=b?c&d=%2F", "https://n1:7401/v1/x?a=b?c&d=%2F"],
+  ["https://n1/tenure/", "/v1/x", "https://n1/tenure/v1/x"],
+  ["https://n1/tenure?key=1#part", "/v1/x", "https://n1/tenure/v1/x"],
+  ["https://n1//evil.example/", "/v1/x", "https://n1//evil.example/v1/x"],
+  ["https://n1//evil.example:81/", "/v1/x?a", "https://n1//evil.example:81/v1/x?a"],
+  ["https://n1/\\\\evil.example", "//also/v1", "https://n1///evil.example//also/v1"],
+])("trap 64: what is asked below %s stays at its host", (base, path, expected) => {
+  const url = urlBelow(new URL(base), path);
+  expect([url.href, url.host]).toEqual([expected, new URL(base).host]);
 });
 
 const KEPT = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";

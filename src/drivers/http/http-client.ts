@@ -160,6 +160,16 @@ function defaultPort(url: URL): string {
   return url.protocol === "https:" ? "443" : "80";
 }
 
+/** `path` begins with "/", and may have a query. Nothing in either path names another host, as "//other/" would. */
+export function urlBelow(base: URL, path: string): URL {
+  const url = new URL(base);
+  const [pathname = "", ...query] = path.split("?");
+  url.pathname = base.pathname.replace(/\/$/, "") + pathname;
+  url.search = query.join("?");
+  url.hash = "";
+  return url;
+}
+
 /** The whole body as text; `tooMuch` makes the error for a longer one, and nothing beyond the bound is kept. */
 export async function readText(
   response: IncomingMessage,

@@ -17,7 +17,7 @@ import type {
   SiteRefusal,
   Sites,
 } from "../../ports/mesh/sites.ts";
-import { HttpClient, LineSplitter, parseObject, type ReadAnswer, readText } from "../http/index.ts";
+import { HttpClient, LineSplitter, parseObject, type ReadAnswer, readText, urlBelow } from "../http/index.ts";
 import { foreignAnswer, notCalled, SITE, tooLong, WORDS } from "./failures.ts";
 import { SITE_ANSWER_BYTES_MAX, SITE_LINE_BYTES_MAX } from "./limits.ts";
 import { consistencyOf, deliveredOf, linkMessageOf, ownIdIn, refusalOf } from "./messages.ts";
@@ -146,7 +146,7 @@ class HttpSites implements Sites {
     };
     const request = {
       method: asked.method,
-      url: new URL(target.pathname.replace(/\/$/, "") + asked.path, target),
+      url: urlBelow(target, asked.path),
       headers,
       body: asked.body === null ? null : JSON.stringify(asked.body),
       timeoutMs: SITE_CALL_MS,

@@ -1,13 +1,21 @@
 // How one metric is read from what a server has counted, and the makers of its kinds.
 
 import type { HistogramSnapshot } from "../../ports/elector.ts";
-import type { HttpStats, JobsServerStats, MeshServerStats, ServerStats } from "../../ports/server-stats.ts";
+import type {
+  CoordinatorServerStats,
+  HttpStats,
+  JobsServerStats,
+  MeshServerStats,
+  ServerStats,
+} from "../../ports/server-stats.ts";
 
 export interface MetricsSource {
   readonly server: ServerStats;
   readonly jobs: JobsServerStats;
   /** Null: the site is standalone. */
   readonly mesh: MeshServerStats | null;
+  /** Null: this node is no transaction coordinator. */
+  readonly coordinators: CoordinatorServerStats | null;
   readonly http: Omit<HttpStats, "lastBackupAtMs">;
   /** Null without TLS. */
   readonly apiCertificateNotAfterMs: number | null;

@@ -1,6 +1,7 @@
 // The metrics of one server, by name: how each is read from what the server has counted. Numbers are read at the scrape and kept
 // nowhere else. docs/reference/metrics.md explains each; a test compares both ways.
 
+import { COORDINATOR_METRICS } from "./coordinator-metrics.ts";
 import { JOB_METRICS } from "./job-metrics.ts";
 import { MESH_METRICS } from "./mesh-metrics.ts";
 import { buckets, by, counter, gauge, histogram, labelled, type Sample, type ServerMetric } from "./metric-kit.ts";
@@ -167,6 +168,7 @@ export const SERVER_METRICS: readonly ServerMetric[] = [
   ),
   ...JOB_METRICS,
   ...MESH_METRICS,
+  ...COORDINATOR_METRICS,
 ];
 
 function endOf(use: "peer" | "api", notAfterMs: number | null): readonly Sample[] {

@@ -2,6 +2,7 @@
 // cluster as an operator sees it. Around an engine that runs, in the turn in which it began: the vote that ends an outage is
 // often won while the rest of a server is opened.
 
+import type { CoordinatorsSeen } from "../../core/health/coordinators.ts";
 import type { MeshSeen } from "../../core/health/mesh.ts";
 import { ClusterService, type ClusterOptions } from "../../controller/cluster/cluster.ts";
 import { membersBelow, membersHeardBelow } from "../../controller/cluster/cluster-view.ts";
@@ -60,6 +61,8 @@ export interface OwnLog extends NodeLog {
   readonly leading: Leading;
   /** What came from the other members. */
   readonly fetched: () => SegmentFetcher["counts"];
+  /** What this node's coordinator sees, for this node's alerts. */
+  watchCoordinators(seen: () => CoordinatorsSeen): void;
   /** Once nobody uses the log any more; before the archive and the engine are stopped. */
   stop(): Promise<void>;
 }
@@ -75,7 +78,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
   const { line, meshAnswers } = lineLogOf(options);
   const guarded = Promise.withResolvers<HistoryGuard | null>();
   const kept = keepHistory(options, { changed, mesh: meshAnswers, guard: guarded.promise });
-  const mesh = meshAlerts();
+  const later = laterAlerts();
   const cluster = new ClusterService({
     ...options,
     ...leading,
@@ -87,7 +90,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     stalls: () => engine.counts.stalls,
     historyQuota: () => historyLevel(archive, receipts),
     history: () => kept.fetcher.standing,
-    ...mesh.asked,
+    ...later.asked,
     lacks: async (peer) => (peer === engine.status().peer ? ownLacks(archive) : lacksOf(peers, peer)),
     receipts: () => kept.receiptsFetcher?.standing,
     lacksReceipts: async (peer) => {
@@ -109,7 +112,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     leadership: leading.leadership,
     history: archive,
     eventArchive: archive,
-    ...mesh.watch,
+    ...later.watch,
     guardHistory: (guard) => guarded.resolve(guard),
     onHistoryChanged: (listener) => void listeners.push(listener),
     believedMs: () => cluster.believedMs(),
@@ -141,12 +144,13 @@ function diskSeen({ engine, disk }: OwnLogOptions): ClusterOptions["disk"] {
   };
 }
 
-/** What this node's alerts ask of the mesh, whose services are assembled after the cluster's. */
-function meshAlerts() {
+/** What this node's alerts ask of the mesh and of its coordinator, which are assembled after the cluster's service. */
+function laterAlerts() {
   let replayProblem: (() => string | null) | null = null;
   let signingHeld: (() => SigningHeld | null) | null = null;
   let seen: (() => MeshSeen | null) | null = null;
-  const watch: Required<Pick<NodeLog, "watchReplay" | "watchSigning" | "watchMesh">> = {
+  let coordinators: (() => CoordinatorsSeen) | null = null;
+  const watch: Required<Pick<OwnLog, "watchReplay" | "watchSigning" | "watchMesh" | "watchCoordinators">> = {
     watchReplay: (problem) => {
       replayProblem = problem;
     },
@@ -156,11 +160,15 @@ function meshAlerts() {
     watchMesh: (sites) => {
       seen = sites;
     },
+    watchCoordinators: (others) => {
+      coordinators = others;
+    },
   };
   const asked = {
     replayProblem: () => replayProblem?.() ?? null,
     signingHeld: () => signingHeld?.() ?? null,
     mesh: () => seen?.() ?? null,
+    coordinators: () => coordinators?.() ?? null,
   };
   return { asked, watch };
 }

@@ -12,8 +12,9 @@ import { parseSpiffeId, TRUST_DOMAIN_DEFAULT, uriNames } from "../../core/kit/sp
 import { systemClock } from "../../drivers/system/clock.ts";
 import { createMetrics } from "../../drivers/telemetry/index.ts";
 import type { Cluster } from "../../ports/cluster.ts";
+import type { Coordinators } from "../../ports/coordinators.ts";
 import type { Logger } from "../../ports/logger.ts";
-import type { ServerStats } from "../../ports/server-stats.ts";
+import type { CoordinatorServerStats, ServerStats } from "../../ports/server-stats.ts";
 import { nameWarning } from "./certificate-names.ts";
 import type { NodeServices } from "../assembly/assemble.ts";
 import type { ServerNodeOptions } from "./embedded.ts";
@@ -26,15 +27,18 @@ export interface ApiParts {
   readonly server: () => ServerStats;
   readonly options: Pick<ServerNodeOptions, "logs" | "diagnostics" | "onFatal">;
   readonly tls: ApiTls | null;
+  /** Absent: this node is no transaction coordinator. */
+  readonly coordinators?: (Coordinators & { stats(): CoordinatorServerStats }) | undefined;
 }
 
 export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Api> {
-  const { clusterId, cluster, services, server, options, tls } = parts;
+  const { clusterId, cluster, services, server, options, tls, coordinators } = parts;
   const { logs, diagnostics, onFatal } = options;
   const metrics = createMetrics(() => ({
     server: server(),
     jobs: services.stats(),
     mesh: services.meshState?.stats() ?? null,
+    coordinators: coordinators?.stats() ?? null,
     http: api.stats(),
     apiCertificateNotAfterMs: notAfterMs(api.certificate()),
     droppedLogLines: logs.dropped(),
@@ -53,6 +57,8 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
     links: services.links,
     meshState: services.meshState,
     arrivals: services.arrivals,
+    coordinators,
+    tcAuthDisabled: config.tc?.disableAuth ?? false,
     nodeId: config.nodeId,
     clusterId,
     keys: config.keys,

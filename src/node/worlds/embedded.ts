@@ -30,6 +30,7 @@ import type { MeshSettings } from "../assembly/mesh.ts";
 import { type OwnLog, type OwnLogOptions, startOwnLog } from "../assembly/own-log.ts";
 import { apiTls, apiUrlOf, openApi, pem, reloadApi, ShownCertificates } from "./api.ts";
 import { type ConsensusNode, type ConsensusOptions, openConsensus } from "./consensus.ts";
+import { type CoordinatorNode, coordinatorOf, openCoordinator } from "./coordinator.ts";
 import { peerSecret } from "./secret.ts";
 import { checkControllerId, siteWorld } from "./site.ts";
 import { serverStats } from "./stats.ts";
@@ -63,6 +64,7 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
   const { logger } = options.logs;
   // First: what can't be used is reported before anything is founded or joined.
   const tls = apiTls(config);
+  const asCoordinator = coordinatorOf(config);
   const machine = serverMachine(systemDigest);
   // The engine may fail while it starts: what its log holds is applied then.
   const { fail, shownBy } = failureOf(options.onFatal);
@@ -91,6 +93,15 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     const world = { ...SYSTEM, random, logger, views, worker, site, meshState, ...meshWorld(config) };
     const services = assembleNode(world, log);
     closing.push(() => services.stop());
+    const around = {
+      consensus,
+      certificates: services.parts.certificates,
+      logger,
+      signal: options.signal,
+      onFatal: fail,
+    };
+    const coordinator = asCoordinator && (await openCoordinator(config, { ...asCoordinator, ...around }));
+    if (coordinator !== null) log.watchCoordinators(() => coordinator.service.seen());
     const api = await openApi(config, {
       cluster,
       services,
@@ -98,12 +109,16 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
       server: () => serverStats(consensus, cluster, loop),
       options,
       tls,
+      coordinators: coordinator?.service,
     });
     closing.push(() => api.stop());
     certificates.opened(api);
     const address = await api.listen(config.api.listen);
+    // It leaves while its API still answers: until it is removed it votes.
+    closing.push(() => coordinator?.stop());
+    await coordinator?.start();
     logger.info({ event: "listening", api: showAddress(address), peers: consensus.wire.address }, "the node is up");
-    return assemble(config, { consensus, log, api, logger, address, closing });
+    return assemble(config, { consensus, log, api, coordinator, logger, address, closing });
   } catch (error) {
     return await closing.because(error);
   }
@@ -203,6 +218,7 @@ interface Parts {
   readonly consensus: ConsensusNode;
   readonly log: OwnLog;
   readonly api: Api;
+  readonly coordinator: CoordinatorNode | null;
   readonly logger: Logger;
   /** Where the API listens. */
   readonly address: ServerConfig["api"]["listen"];
@@ -210,7 +226,7 @@ interface Parts {
 }
 
 function assemble(config: ServerConfig, parts: Parts): ServerNode {
-  const { consensus, log, api, logger, address, closing } = parts;
+  const { consensus, log, api, coordinator, logger, address, closing } = parts;
   const { cluster, leading } = log;
   const { engine } = consensus;
   let stopping: Promise<void> | null = null;
@@ -234,10 +250,12 @@ function assemble(config: ServerConfig, parts: Parts): ServerNode {
     apiUrl: apiUrlOf(config, address),
     reload: () => {
       const peers = peerTls(config);
-      // Both are looked at before either is taken.
+      // All are read before one of them is taken.
       apiTls(config);
+      coordinator?.check();
       if (peers !== null) consensus.wire.reload(peers);
       reloadApi(config, api, logger);
+      coordinator?.reload();
     },
     stop: () => (stopping ??= stop()),
   };

@@ -31,6 +31,7 @@ import { COORDINATOR_RATE_MIN } from "./knobs.ts";
 import { TC_CAMPAIGN_MS } from "./limits.ts";
 import type { TcNode } from "./node.ts";
 import type { Probe } from "./probes.ts";
+import { registeredAt, wrongInService } from "./shown.ts";
 
 interface KnownRoster {
   readonly roster: Roster;
@@ -184,22 +185,14 @@ export class TcOracle {
 
   /** What its service says, to the API and to the alerts. */
   shows(node: TcNode, moves: number): void {
-    const { service, coordinator } = node;
-    const seen = service.seen();
-    // Who moved there and back may look like two.
-    if (moves < 2 && seen.shared.includes(node.name)) this.#report(node, `it reports itself as two`);
-    const [forgetful] = seen.forgetful;
-    if (forgetful !== undefined) this.#report(node, `it reports that ${forgetful} has forgotten a grant`);
-    const { actsInTerm } = service.view();
-    if (actsInTerm !== coordinator.leads) this.#report(node, `it shows that it acts in ${actsInTerm}`);
+    const wrong = wrongInService(node, moves);
+    if (wrong !== null) this.#report(node, wrong);
   }
 
   /** `entry`: what it had registered for itself. */
-  hasLeft(node: TcNode, { endpoint, backendHash }: RegistryEntry): void {
-    const leader = this.#nodes().find(({ coordinator }) => coordinator.leads !== null);
-    const registry = leader?.coordinator.leadership?.committed?.registry ?? [];
-    if (registry.some((one) => one.endpoint === endpoint && one.backendHash === backendHash))
-      this.#report(node, `it has left, and is still registered at ${leader?.name}`);
+  hasLeft(node: TcNode, entry: RegistryEntry): void {
+    const at = registeredAt(entry, this.#nodes());
+    if (at !== null) this.#report(node, `it has left, and is still registered at ${at}`);
   }
 
   wanted(node: TcNode, isWanted: boolean): void {

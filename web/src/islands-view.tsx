@@ -1,0 +1,182 @@
+// The islands of this one's transaction coordinators: who votes and leads, which islands take part, and what a person has to do. It is what this
+// island's own nodes know: the page never connects to another island.
+
+import { computed } from "@preact/signals";
+import type { IslandsView } from "../../src/client/index.ts";
+import {
+  adviceOf,
+  type IslandEntry,
+  type IslandRow,
+  leaderText,
+  quorumText,
+  registryOf,
+  rowsOf,
+  stateText,
+} from "./islands.ts";
+import { useLoaded } from "./load.ts";
+import { nodes, read } from "./nodes.ts";
+import { now } from "./page.ts";
+import { Badge, Columns, Failed } from "./parts.tsx";
+import { READ_LIMIT_MS, readAt } from "./request.ts";
+import { ago, fullTime } from "./words.ts";
+
+/** Not asked for: where there is no coordinator the answer is an error. */
+export const hasIslands = computed(() => nodes.value.some(({ cluster }) => cluster?.isCoordinator === true));
+
+export function IslandsPage() {
+  return (
+    <section aria-labelledby="islands-title">
+      <h2 id="islands-title">Islands</h2>
+      {hasIslands.value ? (
+        <Islands />
+      ) : (
+        <p class="hint empty">
+          This cluster takes part in no transactions over several islands: its servers are no transaction coordinators.
+          To let it take part, name the others in [tc] join, on each of its servers.
+        </p>
+      )}
+    </section>
+  );
+}
+
+/** The leader of the coordinators alone knows how each voter answers: it is asked where it is a node of this island. */
+async function islandsNow(ended: AbortSignal): Promise<IslandsView> {
+  const view = await read<IslandsView>("/v1/islands", ended);
+  const leader = view.leader?.endpoint;
+  const url = nodes.peek().find((node) => node.isReached && node.url === leader)?.url;
+  if (view.actsInTerm !== null || url === undefined) return view;
+  return await readAt<IslandsView>(url, "/v1/islands", READ_LIMIT_MS, ended);
+}
+
+function Islands() {
+  const { data, error } = useLoaded("islands", islandsNow, now);
+  return (
+    <>
+      <Failed error={error} />
+      {data === undefined ? error === null && <p class="hint">Asking…</p> : <Known view={data} />}
+    </>
+  );
+}
+
+function Known({ view }: { readonly view: IslandsView }) {
+  const advice = adviceOf(view);
+  return (
+    <>
+      {advice.length > 0 && (
+        <ul class="alerts" id="tc-advice">
+          {advice.map(({ isBad, text }) => (
+            <li key={text} class={isBad ? "bad" : "warn"}>
+              {text}
+            </li>
+          ))}
+        </ul>
+      )}
+      <Facts view={view} />
+      <NodesTable rows={rowsOf(view)} />
+      {view.actsInTerm === null && <p class="hint">{elsewhere(view)}</p>}
+      <h3>Registry</h3>
+      <Registry entries={registryOf(view)} view={view} />
+    </>
+  );
+}
+
+function elsewhere({ leader }: IslandsView): string {
+  const whose = leader === null ? "" : `: see the page of ${leader.identity}`;
+  return `How each voter answers is known to the leader alone${whose}.`;
+}
+
+function Facts({ view }: { readonly view: IslandsView }) {
+  const { roster, self } = view;
+  const leader = leaderText(view);
+  return (
+    <dl class="facts">
+      <dt>Coordinators</dt>
+      <dd id="tc-leader">
+        {leader === null ? <Badge tone="bad" text="nobody leads" /> : <span class="theirs">{leader}</span>}
+      </dd>
+      <dt>A leader needs</dt>
+      <dd id="tc-quorum">{quorumText(view)}</dd>
+      <dt>Roster</dt>
+      <dd id="tc-roster">{roster === null ? "none" : `term ${roster.term}, version ${roster.version}`}</dd>
+      <dt>Cluster of coordinators</dt>
+      <dd class="id">{self.tcClusterId ?? "none yet"}</dd>
+      <dt>This node</dt>
+      <dd class="theirs">
+        {self.identity}@{self.incarnation} {self.leaving && <Badge tone="busy" text="leaving" />}
+      </dd>
+    </dl>
+  );
+}
+
+function NodesTable({ rows }: { readonly rows: readonly IslandRow[] }) {
+  return (
+    <div class="scroll">
+      <table id="tc-nodes">
+        <Columns names={["Node", "Address", "Vote", "Announced"]} />
+        <tbody>
+          {rows.map((row) => (
+            <NodeRow key={row.identity} row={row} />
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+function NodeRow({ row: { identity, url, endpoint, isOwn, state, heardMs } }: { readonly row: IslandRow }) {
+  return (
+    <tr>
+      <th scope="row">
+        <span class="theirs">{identity}</span> {isOwn && <span class="hint">this node</span>}
+      </th>
+      <td class="theirs">
+        {url === null || isOwn ? (
+          endpoint
+        ) : (
+          <a href={url} rel="noreferrer">
+            {endpoint}
+          </a>
+        )}
+      </td>
+      <td>
+        <Badge {...stateText(state)} />
+      </td>
+      <td {...(heardMs === null ? {} : { title: fullTime(heardMs) })}>
+        {heardMs === null ? "not listed" : ago(heardMs, now.value)}
+      </td>
+    </tr>
+  );
+}
+
+interface RegistryProps {
+  readonly entries: readonly IslandEntry[];
+  readonly view: IslandsView;
+}
+
+function Registry({ entries, view: { registryUpdatedAtMs } }: RegistryProps) {
+  if (entries.length === 0) return <p class="hint empty">No island has registered yet. Each does so by itself.</p>;
+  return (
+    <>
+      <div class="scroll">
+        <table id="tc-registry">
+          <Columns names={["Island", "Reached at"]} />
+          <tbody>
+            {entries.map(({ backendHash, isOwn, endpoints }) => (
+              <tr key={backendHash}>
+                <th scope="row" title={backendHash}>
+                  <code>{backendHash.slice(0, 12)}…</code> {isOwn && <span class="hint">this island</span>}
+                </th>
+                <td class="theirs">{endpoints.join(", ")}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+      {registryUpdatedAtMs > 0 && (
+        <p class="hint" title={fullTime(registryUpdatedAtMs)}>
+          Shown here since {ago(registryUpdatedAtMs, now.value)}.
+        </p>
+      )}
+    </>
+  );
+}
