@@ -106,7 +106,12 @@ export class TestIslands {
         const seen = await this.seen((await this.leader()) ?? ids[0] ?? "");
         if (seen === null || seen.acts_in_term === null) return false;
         const voters = seen.voters.filter(({ state }) => state === "leads" || state === "answers");
-        const isAll = seen.voters.length === ids.length && voters.map(({ identity }) => identity).toSorted().join() === names;
+        const isAll =
+          seen.voters.length === ids.length &&
+          voters
+            .map(({ identity }) => identity)
+            .toSorted()
+            .join() === names;
         return isAll && seen.registry.length >= ids.length;
       },
       ISLANDS_MS_MAX,

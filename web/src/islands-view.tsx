@@ -74,8 +74,10 @@ function Known({ view }: { readonly view: IslandsView }) {
       <Facts view={view} />
       <NodesTable rows={rowsOf(view)} />
       {view.actsInTerm === null && <p class="hint">{elsewhere(view)}</p>}
-      <h3>Registry</h3>
-      <Registry entries={registryOf(view)} view={view} />
+      <section aria-labelledby="tc-registry-title">
+        <h2 id="tc-registry-title">Islands that take part</h2>
+        <Registry entries={registryOf(view)} view={view} />
+      </section>
     </>
   );
 }
@@ -174,7 +176,7 @@ function Registry({ entries, view: { registryUpdatedAtMs } }: RegistryProps) {
       </div>
       {registryUpdatedAtMs > 0 && (
         <p class="hint" title={fullTime(registryUpdatedAtMs)}>
-          Shown here since {ago(registryUpdatedAtMs, now.value)}.
+          As it was changed here last, {ago(registryUpdatedAtMs, now.value)}.
         </p>
       )}
     </>

@@ -49,13 +49,18 @@ function viewOf(change: Partial<IslandsView> = {}): IslandsView {
   };
 }
 
-const advice = (change: Partial<IslandsView>): string => adviceOf(viewOf(change)).map(({ text }) => text).join();
+const advice = (change: Partial<IslandsView>): string =>
+  adviceOf(viewOf(change))
+    .map(({ text }) => text)
+    .join();
 
 describe("rows of nodes", () => {
   it("are voters and members, each once, by name", () => {
     const members = [member("a"), member("d"), member("b", "https://moved:1")];
     const rows = rowsOf(viewOf({ members }));
-    expect(rows.map(({ identity, state, endpoint, heardMs, isOwn }) => [identity, state, endpoint, heardMs, isOwn])).toEqual([
+    expect(
+      rows.map(({ identity, state, endpoint, heardMs, isOwn }) => [identity, state, endpoint, heardMs, isOwn]),
+    ).toEqual([
       ["a", "leads", "https://a:1", 1_000, true],
       ["b", "answers", "https://moved:1", 1_000, false],
       ["c", "answers", "https://c:1", null, false],

@@ -96,9 +96,8 @@ function silentAdvice({ voters, quorum }: IslandsView): readonly { readonly isBa
   const silent = voters.filter(({ state }) => state === "silent").map(({ identity }) => identity);
   if (silent.length === 0) return [];
   const spare = voters.length - silent.length - quorum;
-  const cost =
-    spare > 0 ? "It still counts for the quorum." : "It still counts for the quorum: if one more fails, nobody leads.";
-  const text = `${silent.join(", ")} ${silent.length === 1 ? "does" : "do"} not answer the leader. ${cost} Start it, or replace it where it is gone for good (${BOOK}).`;
+  const risk = spare > 0 ? "" : ": if one more fails, nobody leads";
+  const text = `${silent.join(", ")} ${silent.length === 1 ? "does" : "do"} not answer the leader. A silent voter still counts for the quorum${risk}. Start it, or replace it where it is gone for good (${BOOK}).`;
   return [{ isBad: spare <= 0, text }];
 }
 

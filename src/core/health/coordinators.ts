@@ -40,9 +40,7 @@ export function judgeCoordinators(
   seen: CoordinatorsSeen | null,
 ): HealthOutput[] {
   const due = new Map((seen === null ? [] : coordinatorAlerts(seen)).map(({ name, message }) => [name, message]));
-  return ALERT_NAMES.flatMap((name) =>
-    board.set(at, name, nodeIdOf(self), due.has(name), () => due.get(name) ?? ""),
-  );
+  return ALERT_NAMES.flatMap((name) => board.set(at, name, nodeIdOf(self), due.has(name), () => due.get(name) ?? ""));
 }
 
 export function coordinatorAlerts(seen: CoordinatorsSeen): readonly CoordinatorAlert[] {

@@ -93,7 +93,13 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     const world = { ...SYSTEM, random, logger, views, worker, site, meshState, ...meshWorld(config) };
     const services = assembleNode(world, log);
     closing.push(() => services.stop());
-    const around = { consensus, certificates: services.parts.certificates, logger, signal: options.signal, onFatal: fail };
+    const around = {
+      consensus,
+      certificates: services.parts.certificates,
+      logger,
+      signal: options.signal,
+      onFatal: fail,
+    };
     const coordinator = asCoordinator && (await openCoordinator(config, { ...asCoordinator, ...around }));
     if (coordinator !== null) log.watchCoordinators(() => coordinator.service.seen());
     const api = await openApi(config, {
