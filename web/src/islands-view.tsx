@@ -11,7 +11,7 @@ import {
   quorumText,
   registryOf,
   rowsOf,
-  stateText,
+  STATES,
 } from "./islands.ts";
 import { useLoaded } from "./load.ts";
 import { nodes, read } from "./nodes.ts";
@@ -31,8 +31,7 @@ export function IslandsPage() {
         <Islands />
       ) : (
         <p class="hint empty">
-          This cluster takes part in no transactions over several islands: its servers are no transaction coordinators.
-          To let it take part, name the others in [tc] join, on each of its servers.
+          This cluster is no island among others. To make it one, name the others in [tc] join on each of its servers.
         </p>
       )}
     </section>
@@ -62,29 +61,22 @@ function Known({ view }: { readonly view: IslandsView }) {
   const advice = adviceOf(view);
   return (
     <>
-      {advice.length > 0 && (
+      {advice !== null && (
         <ul class="alerts" id="tc-advice">
-          {advice.map(({ isBad, text }) => (
-            <li key={text} class={isBad ? "bad" : "warn"}>
-              {text}
-            </li>
-          ))}
+          <li class={advice.isBad ? "bad" : "warn"}>{advice.text}</li>
         </ul>
       )}
       <Facts view={view} />
       <NodesTable rows={rowsOf(view)} />
-      {view.actsInTerm === null && <p class="hint">{elsewhere(view)}</p>}
+      {view.actsInTerm === null && view.leader !== null && (
+        <p class="hint">How each voter answers is known to the leader alone: see its page.</p>
+      )}
       <section aria-labelledby="tc-registry-title">
         <h2 id="tc-registry-title">Islands that take part</h2>
-        <Registry entries={registryOf(view)} view={view} />
+        <Registry entries={registryOf(view)} />
       </section>
     </>
   );
-}
-
-function elsewhere({ leader }: IslandsView): string {
-  const whose = leader === null ? "" : `: see the page of ${leader.identity}`;
-  return `How each voter answers is known to the leader alone${whose}.`;
 }
 
 function Facts({ view }: { readonly view: IslandsView }) {
@@ -141,7 +133,7 @@ function NodeRow({ row: { identity, url, endpoint, isOwn, state, heardMs } }: { 
         )}
       </td>
       <td>
-        <Badge {...stateText(state)} />
+        <Badge {...STATES[state]} />
       </td>
       <td {...(heardMs === null ? {} : { title: fullTime(heardMs) })}>
         {heardMs === null ? "not listed" : ago(heardMs, now.value)}
@@ -150,35 +142,23 @@ function NodeRow({ row: { identity, url, endpoint, isOwn, state, heardMs } }: { 
   );
 }
 
-interface RegistryProps {
-  readonly entries: readonly IslandEntry[];
-  readonly view: IslandsView;
-}
-
-function Registry({ entries, view: { registryUpdatedAtMs } }: RegistryProps) {
-  if (entries.length === 0) return <p class="hint empty">No island has registered yet. Each does so by itself.</p>;
+function Registry({ entries }: { readonly entries: readonly IslandEntry[] }) {
+  if (entries.length === 0) return <p class="hint empty">None has registered yet. Each does so by itself.</p>;
   return (
-    <>
-      <div class="scroll">
-        <table id="tc-registry">
-          <Columns names={["Island", "Reached at"]} />
-          <tbody>
-            {entries.map(({ backendHash, isOwn, endpoints }) => (
-              <tr key={backendHash}>
-                <th scope="row" title={backendHash}>
-                  <code>{backendHash.slice(0, 12)}…</code> {isOwn && <span class="hint">this island</span>}
-                </th>
-                <td class="theirs">{endpoints.join(", ")}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      {registryUpdatedAtMs > 0 && (
-        <p class="hint" title={fullTime(registryUpdatedAtMs)}>
-          As it was changed here last, {ago(registryUpdatedAtMs, now.value)}.
-        </p>
-      )}
-    </>
+    <div class="scroll">
+      <table id="tc-registry">
+        <Columns names={["Island", "Reached at"]} />
+        <tbody>
+          {entries.map(({ backendHash, isOwn, endpoints }) => (
+            <tr key={backendHash}>
+              <th scope="row" title={backendHash}>
+                <code>{backendHash.slice(0, 12)}…</code> {isOwn && <span class="hint">this island</span>}
+              </th>
+              <td class="theirs">{endpoints.join(", ")}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }
