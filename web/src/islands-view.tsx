@@ -24,16 +24,13 @@ import { ago, fullTime } from "./words.ts";
 export const hasIslands = computed(() => nodes.value.some(({ cluster }) => cluster?.isCoordinator === true));
 
 export function IslandsPage() {
+  if (hasIslands.value) return <Islands />;
   return (
     <section aria-labelledby="islands-title">
       <h2 id="islands-title">Islands</h2>
-      {hasIslands.value ? (
-        <Islands />
-      ) : (
-        <p class="hint empty">
-          This cluster is no island among others. To make it one, name the others in [tc] join on each of its servers.
-        </p>
-      )}
+      <p class="hint empty">
+        This cluster is no island among others. To make it one, name the others in [tc] join on each of its servers.
+      </p>
     </section>
   );
 }
@@ -51,13 +48,22 @@ function Islands() {
   const { data, error } = useLoaded("islands", islandsNow, now);
   return (
     <>
-      <Failed error={error} />
-      {data === undefined ? error === null && <p class="hint">Asking…</p> : <Known view={data} />}
+      <section aria-labelledby="islands-title">
+        <h2 id="islands-title">Islands</h2>
+        <Failed error={error} />
+        {data === undefined ? error === null && <p class="hint">Asking…</p> : <Coordinators view={data} />}
+      </section>
+      {data !== undefined && (
+        <section aria-labelledby="tc-registry-title">
+          <h2 id="tc-registry-title">Islands that take part</h2>
+          <Registry entries={registryOf(data)} />
+        </section>
+      )}
     </>
   );
 }
 
-function Known({ view }: { readonly view: IslandsView }) {
+function Coordinators({ view }: { readonly view: IslandsView }) {
   const advice = adviceOf(view);
   return (
     <>
@@ -71,10 +77,6 @@ function Known({ view }: { readonly view: IslandsView }) {
       {view.actsInTerm === null && view.leader !== null && (
         <p class="hint">How each voter answers is known to the leader alone: see its page.</p>
       )}
-      <section aria-labelledby="tc-registry-title">
-        <h2 id="tc-registry-title">Islands that take part</h2>
-        <Registry entries={registryOf(view)} />
-      </section>
     </>
   );
 }
