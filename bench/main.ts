@@ -1,4 +1,4 @@
-// `npm run bench -- [codec|gate|failover|writes|transfer|soak|jobs|events|api|loop|turns|idle|mesh] [--json] …`: one benchmark by name; without a name the codec's.
+// `npm run bench -- [codec|gate|failover|writes|transfer|soak|jobs|events|api|loop|turns|idle|mesh|tc-failover] [--json] …`: one benchmark by name; without a name the codec's.
 
 const BENCHES: Readonly<Record<string, () => Promise<unknown>>> = {
   codec: () => import("./codec.ts"),
@@ -14,6 +14,7 @@ const BENCHES: Readonly<Record<string, () => Promise<unknown>>> = {
   turns: () => import("./turns.ts"),
   idle: () => import("./idle.ts"),
   mesh: () => import("./mesh.ts"),
+  "tc-failover": () => import("./tc-failover.ts"),
 };
 const EXIT_USAGE = 64;
 

@@ -69,13 +69,13 @@ function requireLeader({ cluster, nodeId }: Service): void {
 
 export function registerExtras(app: FastifyInstance, routes: readonly ExtraRoute[], traffic: Traffic): void {
   for (const route of routes) {
-    const { method, path, role, identities } = route;
+    const { method, path, role } = route;
     const isWrite = method !== "GET";
     const config = {
       registered: {
         name: `${method} ${path}`,
         role,
-        forIdentities: forIdentities(method, identities),
+        forIdentities: null,
         operation: null,
         limited: null,
         isWrite,

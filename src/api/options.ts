@@ -1,6 +1,6 @@
 // What the API is made with: the ports it serves, who is let in, and its bounds.
 
-import type { ApiKey, CertificatePeer, Role, Route } from "../contract/index.ts";
+import type { ApiKey, CertificatePeer, Role } from "../contract/index.ts";
 import { ENTRY_BYTES_MAX } from "../core/kit/limits.ts";
 import {
   CONNECTION_IDLE_MS,
@@ -127,7 +127,6 @@ export interface ExtraRoute {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
   readonly path: string;
   readonly role: Role;
-  readonly identities?: Route["identities"];
   handle(call: {
     readonly params: Readonly<Record<string, string>>;
     readonly query: Readonly<Record<string, unknown>>;

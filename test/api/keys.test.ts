@@ -73,7 +73,8 @@ describe("certificates", () => {
       const { status, json } = await t.call("POST", "/v1/certificates/revoked", body);
       return [status, json?.["error"] ?? json?.["id"]];
     };
-    for (const id of ["spiffe://tenure/sdk/payer", "spiffe://tenure/tc/orders", "spiffe://tenure/server/far-1"]) {
+    for (const of of ["sdk/payer", "tc/orders", "agent/n2", "server/far-1"]) {
+      const id = `spiffe://tenure/${of}`;
       expect(await revoke(id)).toEqual([200, id]);
     }
     const before = t.fingerprint();

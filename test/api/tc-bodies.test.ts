@@ -36,7 +36,7 @@ beforeAll(async () => {
   api = await island.start(coordinators, { limits: { adminPerWindow: 100_000 } });
 });
 afterAll(async () => {
-  coordinators.coordinator.stop();
+  await coordinators.coordinator.stop();
   await api[Symbol.asyncDispose]();
 });
 beforeEach(() => coordinators.coordinator.members.leave("n2"));
@@ -272,7 +272,7 @@ describe("reads take no body and no query", () => {
 
 /** A voter that has granted something is no longer as the others of this file want it. */
 async function restart(): Promise<void> {
-  coordinators.coordinator.stop();
+  await coordinators.coordinator.stop();
   await api[Symbol.asyncDispose]();
   coordinators = new TestCoordinators({ seeds: ["https://n1:1", "https://a-seed:1"] });
   api = await island.start(coordinators, { limits: { adminPerWindow: 100_000 } });

@@ -98,7 +98,7 @@ it(
       );
     } finally {
       agent.destroy();
-      coordinator.stop();
+      await coordinator.stop();
     }
     expect([api.faults, api.lines]).toEqual([[], []]);
     // Of the registry: whoever leads does not answer.

@@ -49,7 +49,7 @@ async function startNode(options: Partial<ConstructorParameters<typeof TestCoord
     calls,
     ask: (asked) => island.ask(api.port, asked),
     [Symbol.asyncDispose]: async () => {
-      coordinators.coordinator.stop();
+      await coordinators.coordinator.stop();
       await api[Symbol.asyncDispose]();
     },
   };

@@ -99,7 +99,7 @@ class Nodes {
   }
 
   stop(): void {
-    for (const { quorum } of this.#coordinators.values()) quorum.coordinator.stop();
+    for (const { quorum } of this.#coordinators.values()) void quorum.coordinator.stop();
     for (const life of this.#lives.values()) life.kill();
   }
 
@@ -127,8 +127,8 @@ class Nodes {
       self,
       endpoint,
       metadataOf: (identity) => this.#metadata.get(identity) ?? {},
-      make: (hooks) =>
-        new Coordinator({
+      make: (hooks) => ({
+        coordinator: new Coordinator({
           self,
           endpoint,
           seeds: [],
@@ -144,6 +144,7 @@ class Nodes {
             throw error;
           },
         }),
+      }),
     });
     const node = { life, self, quorum, backend: quorumBackend(scope, quorum) };
     this.#coordinators.set(endpoint, node);

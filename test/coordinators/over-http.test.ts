@@ -2,12 +2,17 @@
 // decided; here, that it passes over HTTP whole, and that people and programs see it on every node.
 
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { CoordinatorService } from "../../src/controller/coordinators/index.ts";
+import { peerKey } from "../../src/core/kit/ids.ts";
+import { seededRandom } from "../../src/core/kit/random.ts";
+import { EMPTY_LEDGER } from "../../src/core/lease/index.ts";
 import { coordinatorCalls, TcHttp } from "../../src/drivers/coordinators/index.ts";
 import { systemClock } from "../../src/drivers/system/clock.ts";
 import type { Coordinators } from "../../src/ports/coordinators.ts";
 import type { TestApi } from "../api/test-api.ts";
-import { BACKEND, type Got, TestCoordinators, TestIsland } from "../api/test-coordinators.ts";
+import { BACKEND, type Got, TestIsland } from "../api/test-coordinators.ts";
 
+const OTHER = "f".repeat(64);
 const IDS = ["n1", "n2", "n3"];
 const LIMIT_MS = 120_000;
 const PATIENT = { timeout: 60_000 };
@@ -17,7 +22,7 @@ interface Node {
   readonly api: TestApi;
   readonly url: string;
   readonly http: TcHttp;
-  coordinators: TestCoordinators;
+  service: CoordinatorService;
 }
 
 let island: TestIsland;
@@ -38,8 +43,8 @@ async function startNode(id: string): Promise<Node> {
   // The address is known when the API listens, and the API is made with its coordinator.
   const late = new Proxy({} as Coordinators, {
     get: (_, name: keyof Coordinators) => {
-      const found: unknown = node.coordinators[name];
-      return typeof found === "function" ? (found.bind(node.coordinators) as unknown) : found;
+      const found: unknown = node.service[name];
+      return typeof found === "function" ? (found.bind(node.service) as unknown) : found;
     },
   });
   node.api = await island.start(late, { nodeId: id, tls: { ...pair, clientCa: island.ca.cert } });
@@ -47,18 +52,47 @@ async function startNode(id: string): Promise<Node> {
   return node;
 }
 
+/** Its files in memory. */
+function serviceOf(id: string, more: Pick<ServiceOptions, "endpoint" | "seeds" | "calls">): CoordinatorService {
+  const kept = { write: async (): Promise<void> => {} };
+  const log = (): void => {};
+  return new CoordinatorService({
+    ...more,
+    files: {
+      self: peerKey(id, "a1"),
+      ledger: EMPTY_LEDGER,
+      ledgerFile: kept,
+      leases: [],
+      membershipFile: kept,
+      setAside: null,
+    },
+    backendHash: BACKEND,
+    clock: systemClock,
+    random: seededRandom(id),
+    logger: { info: log, warn: log, error: log },
+    work: { begins: () => {}, ends: async () => {} },
+    newClusterId: () => `c-${id}`,
+    fatal: (error) => {
+      throw error;
+    },
+  });
+}
+
+type ServiceOptions = ConstructorParameters<typeof CoordinatorService>[0];
+
 beforeAll(async () => {
   island = await TestIsland.make();
   nodes = await Promise.all(IDS.map(startNode));
   const seeds = nodes.map(({ url }) => url);
   for (const node of nodes) {
     const { id, url: endpoint, http } = node;
-    node.coordinators = new TestCoordinators({ id, endpoint, seeds, calls: coordinatorCalls(http) });
+    node.service = serviceOf(id, { endpoint, seeds, calls: coordinatorCalls(http) });
+    node.service.start();
   }
 }, LIMIT_MS);
 afterAll(async () => {
-  for (const { coordinators, http, api } of nodes) {
-    coordinators.coordinator.stop();
+  for (const { service, http, api } of nodes) {
+    await service.coordinator.stop();
     http.close();
     await api[Symbol.asyncDispose]();
   }
@@ -80,7 +114,7 @@ async function leaderOf(among: readonly Node[]): Promise<Node> {
   let leader: Node | undefined;
   const look = async (): Promise<string> => {
     const named = await seenBy(among, "/v1/tc/leader", (json) => json["leader_id"] ?? null);
-    const acting = among.filter(({ coordinators }) => coordinators.coordinator.leads !== null);
+    const acting = among.filter(({ service }) => service.view().actsInTerm !== null);
     [leader] = acting;
     return [...named, ...acting.map(({ id }) => id)].join();
   };
@@ -105,19 +139,26 @@ describe("three coordinators over HTTP", () => {
   it("a registration at a node that does not lead is forwarded, answered when all have stored it, and shown by all", async () => {
     const leader = await leaderOf(nodes);
     const follower = nodes.find((node) => node !== leader)!;
-    const body = { backend_hash: BACKEND, endpoint: "https://b:1" };
+    const body = { backend_hash: OTHER, endpoint: "https://b:1" };
     await expect
       .poll(async () => (await post(follower, `server/${follower.id}`, "/v1/tc/rm/register", body)).status, PATIENT)
       .toBe(200);
-    const shown = [{ backend_hash: BACKEND, endpoints: ["https://b:1"] }];
+    // The nodes have registered themselves meanwhile: one island, as far as they say.
+    const urls = nodes.map(({ url }) => url).toSorted();
+    const shown = [
+      { backend_hash: BACKEND, endpoints: urls },
+      { backend_hash: OTHER, endpoints: ["https://b:1"] },
+    ];
     await expect.poll(() => seenBy(nodes, "/v1/tc/rm/list", (json) => json["backends"]), PATIENT).toEqual([shown]);
   });
 
   it("a leader that leaves with its own certificate is succeeded at once, and is in nobody's list; then it comes back", async () => {
     const leaving = await leaderOf(nodes);
     const others = nodes.filter((node) => node !== leaving);
-    const left = await post(leaving, `server/${leaving.id}`, "/v1/tc/cluster/leave");
-    expect([left.status, JSON.stringify(left.json)]).toEqual([200, expect.not.stringContaining("error")]);
+    // On a busy machine a member may be late, and then it has not left.
+    const leave = async (): Promise<number> =>
+      (await post(leaving, `server/${leaving.id}`, "/v1/tc/cluster/leave")).status;
+    await expect.poll(leave, PATIENT).toBe(200);
     expect((await get(leaving, "/v1/tc/leader")).json["error"]).toBe("tc_unavailable");
     const urls = others.map(({ url }) => url).toSorted();
     expect(await seenBy(others, "/v1/tc/cluster/list", (json) => json["endpoints"])).toEqual([urls]);
@@ -136,7 +177,7 @@ describe("three coordinators over HTTP", () => {
     const [one, other] = nodes.filter((node) => node !== leader) as [Node, Node];
     const got = await post(one, `server/${other.id}`, "/v1/tc/cluster/leave");
     expect([got.status, got.json["endpoints"]]).toEqual([200, [one.url, leader.url].toSorted()]);
-    for (const node of nodes) expect(node.coordinators.view().hasLeft).toBe(false);
+    for (const node of nodes) expect(node.service.view().hasLeft).toBe(false);
     expect((await get(leader, "/v1/tc/cluster/list")).json["endpoints"]).toContain(other.url);
     expect(votersOf((await get(leader, "/v1/tc/cluster/list")).json)).toEqual(IDS);
   });

@@ -42,7 +42,7 @@ it("no call fails while every certificate, and then the authority itself, is rep
     json(response, {}),
   );
   let done = 0;
-  let isOver = false;
+  const over = new AbortController();
   const wrong: unknown[] = [];
   const call = async ({ calls }: Node, to: Node): Promise<void> => {
     const asked = { endpoint: to.url, method: "GET", path: "/v1/cluster", body: null, withinMs: 60_000 } as const;
@@ -52,7 +52,7 @@ it("no call fails while every certificate, and then the authority itself, is rep
   };
   const work = async (from: Node): Promise<void> => {
     const others = nodes.filter((node) => node !== from);
-    for (let n = 0; !isOver; n++) await call(from, others[n % others.length]!);
+    for (let n = 0; !over.signal.aborted; n++) await call(from, others[n % others.length]!);
   };
   const workers = nodes.flatMap((node) => Array.from({ length: WORKERS }, () => work(node)));
   const underLoad = async (): Promise<void> => {
@@ -76,7 +76,7 @@ it("no call fails while every certificate, and then the authority itself, is rep
     return tls;
   });
   await everyNode(async (id) => trusting(renewed.get(id)!, next));
-  isOver = true;
+  over.abort();
   await Promise.all(workers);
   expect(wrong).toEqual([]);
   console.log(`${done} calls, 0 failed`);

@@ -3,10 +3,10 @@
 import { describe, expect, test } from "vitest";
 import type { VoterRequest } from "../../core/lease/index.ts";
 import { LEASE_TRUST_MS, LEASE_TTL_MS, REGISTRY_ENTRIES_MAX } from "../../core/lease/limits.ts";
-import { acquire, release, rosterOf } from "../../core/lease/test-lease.ts";
+import { acquire, release, renew, rosterOf } from "../../core/lease/test-lease.ts";
 import { settled } from "../../loops/test-clock.ts";
 import type { Coordinator } from "./coordinator.ts";
-import { DESK_REQUESTS_MAX } from "./limits.ts";
+import { DESK_REQUESTS_MAX, LEAVE_MS } from "./limits.ts";
 import { Bench } from "./test-bench.ts";
 
 async function led(bench: Bench): Promise<Coordinator> {
@@ -136,5 +136,38 @@ describe("the registry", () => {
     expect(await ask("unregister", entries[0]!)).toBe("done");
     expect(await ask("register", more)).toBe("done");
     expect(bench.fatals).toEqual([]);
+  });
+});
+
+describe("who leads, as another node sees it", () => {
+  test("is whoever has a roster of its own term: a candidate that has this voter's grant may lose", async () => {
+    const bench = new Bench();
+    const coordinator = bench.start({ isWanted: () => false });
+    const roster = rosterOf(0, 1, "a@1", "b@1", "c@1");
+    await coordinator.answer("b", acquire("b@1", "a@1", 1, roster));
+    expect(coordinator.observed).toBeNull();
+    await coordinator.answer("b", renew("b@1", "a@1", 1, { ...roster, term: 1 }));
+    const { nowMs } = bench.clock;
+    expect(coordinator.observed).toEqual({ peer: "b@1", endpoint: "b", term: 1, untilMs: nowMs + LEASE_TTL_MS });
+    await bench.clock.advance(LEASE_TTL_MS);
+    expect(coordinator.observed).toBeNull();
+  });
+});
+
+describe("work that does not end", () => {
+  test("does not keep a leave from its end: the node is a member as before, and says why", async () => {
+    const bench = new Bench();
+    const coordinator = bench.start({ work: { begins: () => {}, ends: () => new Promise(() => {}) } });
+    await bench.clock.advance(10);
+    expect(coordinator.leads).toBe(1);
+    const left = coordinator.leave();
+    await bench.clock.advance(LEAVE_MS + 1_000);
+    expect(await Promise.race([left, settled()])).toMatchObject({
+      kind: "refused",
+      message: expect.stringContaining("work") as string,
+    });
+    expect([coordinator.members.isAnnouncing, coordinator.status.isLeaving]).toEqual([true, false]);
+    // No release has left, and nobody leads here: what still runs is for a term that is over.
+    expect([coordinator.leads, bench.kinds("release")]).toEqual([null, []]);
   });
 });

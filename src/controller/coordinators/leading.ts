@@ -105,7 +105,10 @@ export class Leading {
 
   #round(): void {
     this.#sentNews = this.leader.news;
-    for (const sent of this.leader.round([...this.#met.values()])) void this.#send(sent);
+    const round = this.leader.round([...this.#met.values()]);
+    const asked = new Set(round.map(({ to }) => to.peer));
+    for (const peer of this.#reached.keys()) if (!asked.has(peer)) this.#reached.delete(peer);
+    for (const sent of round) void this.#send(sent);
   }
 
   async #send(sent: Outgoing): Promise<void> {

@@ -99,8 +99,12 @@ export class Membership {
     if (withdrawn.kind !== "done") return this.#stay(`the registry could not be changed (${withdrawn.kind})`);
     desk.isLeaving = true;
     members.pause();
-    await this.#departure.resign();
-    if (!(await this.#context.until(() => !this.#isVoter, LEAVE_MS)))
+    const { clock } = this.#context.options;
+    const untilMs = clock.monotonicMs() + LEAVE_MS;
+    const resigned = this.#departure.resign().then(() => true);
+    if (!(await within(clock, LEAVE_MS, resigned, false)))
+      return this.#stay(`the work of its leadership has not ended within ${LEAVE_MS / 1_000} s`);
+    if (!(await this.#context.until(() => !this.#isVoter, Math.max(0, untilMs - clock.monotonicMs()))))
       return this.#stay(
         `no leader has removed this voter within ${LEAVE_MS / 1_000} s: a majority of the others has to answer`,
       );

@@ -71,7 +71,6 @@ const SHOWN_CHARS = 128;
 export function serverNamed(uris: readonly string[], trustDomain: string): ServerNamed {
   const [uri, second] = uris;
   const wanted = `spiffe://${trustDomain}/server/<node id>`;
-  const wrong = (message: string): ServerNamed => ({ ok: false, message });
   if (uri === undefined) return wrong(`the certificate has no URI name; it needs one, ${wanted}`);
   if (second !== undefined) {
     return wrong(`the certificate has ${uris.length} URI names; it must have exactly one, ${wanted}`);
@@ -82,4 +81,8 @@ export function serverNamed(uris: readonly string[], trustDomain: string): Serve
   if (id.trustDomain !== trustDomain)
     return wrong(`the certificate names ${shown}, of another trust domain than ${trustDomain}`);
   return { ok: true, nodeId: id.name };
+}
+
+function wrong(message: string): ServerNamed {
+  return { ok: false, message };
 }

@@ -2,9 +2,10 @@
 
 import { describe, expect, test } from "vitest";
 import { Candidacy, preVote } from "./candidacy.ts";
-import { GENERATION_TERMS, TERM_JUMP_MAX } from "./limits.ts";
+import { GENERATION_TERMS, LEASE_TERM_JUMP_MAX } from "./limits.ts";
 import type { CoordinatorStatus } from "./model.ts";
-import { accepted, at, CLUSTER, ledgerOf, peer, refused, rosterOf } from "./test-lease.ts";
+import { recovered } from "./roster.ts";
+import { accepted, at, CLUSTER, elected, ledgerOf, peer, refused, rosterOf } from "./test-lease.ts";
 
 const ABC = rosterOf(0, 1, "a@1", "b@1", "c@1");
 const A = peer("a@1");
@@ -49,8 +50,22 @@ describe("the pre-vote", () => {
   test("one status must not use up a generation's terms: a term far beyond the own one is not believed (trap 31)", () => {
     const all = [status("a@1"), status("b@1"), status("c@1", { term: GENERATION_TERMS - 2 })];
     expect(preVote(A, ledgerOf(ABC, { term: 9 }), all)).toEqual({ kind: "campaign", term: 10 });
-    const near = [status("a@1"), status("b@1", { term: 9 + TERM_JUMP_MAX })];
-    expect(preVote(A, ledgerOf(ABC, { term: 9 }), near)).toEqual({ kind: "campaign", term: 10 + TERM_JUMP_MAX });
+    const near = [status("a@1"), status("b@1", { term: 9 + LEASE_TERM_JUMP_MAX })];
+    expect(preVote(A, ledgerOf(ABC, { term: 9 }), near)).toEqual({ kind: "campaign", term: 10 + LEASE_TERM_JUMP_MAX });
+  });
+
+  test("the last term of a generation can be won and released, and then nobody campaigns there any more", () => {
+    const last = GENERATION_TERMS - 1;
+    const all = [status("a@1"), status("b@1")];
+    expect(preVote(A, ledgerOf(ABC, { term: last - 1 }), all)).toEqual({ kind: "campaign", term: last });
+    const leader = elected({ ...ABC, term: last - 1 }, last);
+    expect(leader.roster).toMatchObject({ term: last, version: 1 });
+    expect(preVote(A, ledgerOf({ ...ABC, term: last }, { term: last }), all)).toMatchObject({
+      because: "terms-used-up",
+    });
+    // A recovery goes on in the next one.
+    const recovery = recovered(ledgerOf({ ...ABC, term: last }, { term: last }), ABC.voters[0]!);
+    expect(preVote(A, recovery, [status("a@1")])).toEqual({ kind: "campaign", term: GENERATION_TERMS + 1 });
   });
 
   test("the term stays within the roster's generation: whoever hears of a higher one waits to be admitted", () => {
@@ -97,7 +112,7 @@ describe("a candidacy", () => {
     const one = candidacy();
     one.took(one.ownRequest(), at(0), accepted(one.ownRequest()));
     const [toB, toC] = one.otherRequests();
-    one.took(toB!, at(0), refused(toB!, "term-stale", 2 + TERM_JUMP_MAX));
+    one.took(toB!, at(0), refused(toB!, "term-stale", 2 + LEASE_TERM_JUMP_MAX));
     one.took(toC!, at(0), accepted(toC!));
     expect(one.verdict).toBe("won");
   });

@@ -1,8 +1,8 @@
 // The leader's rules, each sentence of the design (2.3 to 2.7) by its own test.
 
 import { describe, expect, test } from "vitest";
-import { CLOCK_DRIFT_MAX } from "../kit/limits.ts";
-import { LEASE_TRUST_MS, LEASE_TTL_MS, ROUND_ANSWERED_MS, TERM_JUMP_MAX } from "./limits.ts";
+import { CLOCK_DRIFT_MAX, MEMBERS_MAX } from "../kit/limits.ts";
+import { LEASE_TRUST_MS, LEASE_TTL_MS, ROUND_ANSWERED_MS, LEASE_TERM_JUMP_MAX } from "./limits.ts";
 import { isVoter, positionOf } from "./roster.ts";
 import {
   accepted,
@@ -131,7 +131,7 @@ describe("terms", () => {
   test("but not at a term that is not believed: one voter's word must not keep everybody from leading (trap 31)", () => {
     const leader = opened(ABC, 1);
     const [, sent] = leader.round([]);
-    leader.took(sent!, at(1), refused(sent!, "term-stale", 2 + TERM_JUMP_MAX));
+    leader.took(sent!, at(1), refused(sent!, "term-stale", 2 + LEASE_TERM_JUMP_MAX));
     expect(leader.over).toBeNull();
   });
 
@@ -226,6 +226,25 @@ describe("voters", () => {
     }
     round(leader, 3, ["a@1", "b@1"]);
     for (const { request } of leader.round(votersOf("c@1", "d@1"))) expect(request.roster!.version).toBe(2);
+  });
+
+  test("of as many voters as there may be 17 are a quorum, nobody is added, and a lost disk is replaced by way of 31", () => {
+    const names = Array.from({ length: MEMBERS_MAX }, (_, at) => `n${String(at).padStart(2, "0")}@1`);
+    const ids = new Set(names.map((name) => name.split("@")[0]!));
+    const leader = opened(rosterOf(0, 1, ...names), 1);
+    round(leader, 1_000, names.slice(0, 16));
+    expect(leader.provedAt).toEqual(at(0));
+    round(leader, 1_000, names.slice(16, 17));
+    expect(leader.provedAt).toEqual(at(1_000));
+    for (const ms of [1_001, 1_002]) round(leader, ms, [...names, "x@1"], ["x@1"]);
+    expect(leader.changeVoters(at(1_003), votersOf("x@1"), new Set([...ids, "x"]))).toBe(false);
+    const [last] = leader.round([]).slice(-1);
+    leader.took(last!, at(1_003), accepted(last!, { voter: peer("n31@2") }));
+    expect(leader.changeVoters(at(1_004), votersOf("x@1"), ids)).toBe(true);
+    expect(leader.roster.voters.length).toBe(MEMBERS_MAX - 1);
+    for (const ms of [1_005, 1_006]) round(leader, ms, [...names, "n31@2"], ["n31@2"]);
+    expect(leader.changeVoters(at(1_007), votersOf("n31@2"), ids)).toBe(true);
+    expect(leader.roster.voters.at(-1)!.peer).toBe("n31@2");
   });
 
   test("a voter is removed only if a majority of C′ answered the last round", () => {

@@ -23,7 +23,7 @@ export const GENERATION_TERMS = 2 ** 20;
  * A term of the same generation that is further above what a node knows is not believed: one forged message must not use up the terms (trap 31). An
  * election raises the term by one, so only a node that was away for so many of them is refused.
  */
-export const TERM_JUMP_MAX = 2 ** 16;
+export const LEASE_TERM_JUMP_MAX = 2 ** 16;
 /** Membership leases that a node keeps, the last announced: a server can announce one identity only, but certificates are many. */
 export const MEMBERSHIPS_KEPT = 256;
 /** Identities, and other clusters, of which a node remembers what it saw; the last ones. */

@@ -6,7 +6,7 @@
 import { assert } from "../kit/assert.ts";
 import { type PeerKey } from "../kit/ids.ts";
 import { MEMBERS_MAX } from "../kit/limits.ts";
-import { GENERATION_TERMS, REGISTRY_ENTRIES_MAX, TERM_JUMP_MAX } from "./limits.ts";
+import { GENERATION_TERMS, REGISTRY_ENTRIES_MAX, LEASE_TERM_JUMP_MAX } from "./limits.ts";
 import type { Ledger, Position, RegistryEntries, Roster, RosterVoter } from "./model.ts";
 
 export const EMPTY_LEDGER: Ledger = { clusterId: null, term: 0, grant: null, roster: null, shown: null };
@@ -18,7 +18,7 @@ export function generationOf(term: number): number {
 /** Whether somebody who knows of the one term believes the other one: terms rise by one, and forged or corrupt ones by anything (trap 31). */
 export function isCredible(term: number, known: number): boolean {
   if (!Number.isSafeInteger(term)) return false;
-  return term - Math.max(known, generationOf(term) * GENERATION_TERMS) <= TERM_JUMP_MAX;
+  return term - Math.max(known, generationOf(term) * GENERATION_TERMS) <= LEASE_TERM_JUMP_MAX;
 }
 
 /** Below 0: `a` is older. */

@@ -2,7 +2,7 @@
 
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { GENERATION_TERMS, LEASE_BOOT_WAIT_MS, LEASE_TTL_MS, TERM_JUMP_MAX } from "./limits.ts";
+import { GENERATION_TERMS, LEASE_BOOT_WAIT_MS, LEASE_TTL_MS, LEASE_TERM_JUMP_MAX } from "./limits.ts";
 import type { VoterRequest } from "./model.ts";
 import { comparePositions, recovered } from "./roster.ts";
 import { acquire, asked, CLUSTER, ledgerOf, peer, release, renew, rosterOf, voterOf, votersOf } from "./test-lease.ts";
@@ -69,16 +69,16 @@ describe("terms", () => {
   test("one message must not use up a generation's terms: one far beyond the ledger's is refused (trap 31)", () => {
     const voter = voterOf("b@1", ledgerOf(ABC, { term: 5 }));
     expect(asked(voter, 0, acquire("a@1", "b@1", GENERATION_TERMS - 1, ABC))).toBe("impossible");
-    expect(asked(voter, 0, acquire("a@1", "b@1", 6 + TERM_JUMP_MAX, ABC))).toBe("impossible");
-    expect(asked(voter, 0, acquire("a@1", "b@1", 5 + TERM_JUMP_MAX, ABC))).toBe("accepted");
+    expect(asked(voter, 0, acquire("a@1", "b@1", 6 + LEASE_TERM_JUMP_MAX, ABC))).toBe("impossible");
+    expect(asked(voter, 0, acquire("a@1", "b@1", 5 + LEASE_TERM_JUMP_MAX, ABC))).toBe("accepted");
     // Nor for a term that is none: it would be the ledger's for ever.
-    for (const term of [6.5 + TERM_JUMP_MAX, Number.NaN, Infinity])
+    for (const term of [6.5 + LEASE_TERM_JUMP_MAX, Number.NaN, Infinity])
       expect(asked(voter, 0, acquire("a@1", "b@1", term, ABC))).toBe("impossible");
   });
 
   test("who knows nothing yet believes any term, and the first ones of a generation are counted from its begin", () => {
-    const late = rosterOf(3 * TERM_JUMP_MAX, 1, "a@1", "b@1", "c@1");
-    expect(asked(voterOf("d@1"), 0, acquire("a@1", "d@1", 3 * TERM_JUMP_MAX + 1, late))).toBe("accepted");
+    const late = rosterOf(3 * LEASE_TERM_JUMP_MAX, 1, "a@1", "b@1", "c@1");
+    expect(asked(voterOf("d@1"), 0, acquire("a@1", "d@1", 3 * LEASE_TERM_JUMP_MAX + 1, late))).toBe("accepted");
     const roster = recovered(ledgerOf(ABC, { term: 7 }), votersOf("a@1")[0]!).roster;
     const outdated = voterOf("b@1", ledgerOf(ABC, { term: 7 }));
     expect(asked(outdated, 0, acquire("a@1", "b@1", GENERATION_TERMS + 3, roster))).toBe("accepted");

@@ -300,6 +300,7 @@ describe("answers", () => {
       fc.property(anyEndpoints, (endpoints) => {
         const answer = { status: 200, body: { endpoints, updated_at_unix: 1 } };
         expect(answerOf({ kind: "leave" }, answer)).toEqual({ endpoints });
+        for (const status of [201, 403, 503]) expect(answerOf({ kind: "leave" }, { ...answer, status })).toBe(null);
         expect(answerOf({ kind: "announce", endpoint: "http://a:1" }, answer)).toEqual({ endpoints });
       }),
     );

@@ -49,9 +49,10 @@ describe("trap 44: trust starts when the requests left that proved it", () => {
     quorum.clock.stop(400);
     quorum.changed();
     expect(await stateOf(beat)).toBe("pending");
-    quorum.lead(7);
     const { now: provedAt } = quorum.clock;
     quorum.clock.stop(400);
+    quorum.held = { epoch: 7, provedAt };
+    quorum.changed();
     expect(await beat).toEqual({ sentAt: provedAt });
   });
 
@@ -172,6 +173,7 @@ describe("letting go", () => {
     quorum.lead(7);
     expect(await stateOf(acquired)).toBe("BACKEND_UNAVAILABLE");
     expect(quorum.asked).toEqual(["want", "unwant"]);
+    expect(await stateOf(seat.beat(7))).toBe("STALE_EPOCH");
     const next = seat.acquire(never);
     quorum.lead(8);
     expect((await next).epoch).toBe(8);

@@ -16,28 +16,32 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Elector, LeadOptions, Term } from "../../ports/elector.ts";
 import type { Logger } from "../../ports/logger.ts";
 
-/** What the elector asks of the coordinator's loop: to be among its options. */
+/** What the elector asks of the coordinator's loop: to be among the options of whoever makes it. */
 export interface CoordinatorHooks {
   readonly work: CoordinatorWork;
   readonly isWanted: () => boolean;
 }
 
+/** The service of a coordinator, or the bare loop. */
+interface Served {
+  readonly coordinator: Coordinator;
+}
+
 type Metadata = Readonly<Record<string, string>>;
 
-export interface CoordinatorQuorumOptions {
+export interface CoordinatorQuorumOptions<Service extends Served> {
   readonly self: PeerKey;
   readonly endpoint: string;
   /** What observers know of a node: where it is, unless there is more. */
   readonly metadataOf?: ((identity: string, endpoint: string | null) => Metadata) | undefined;
-  /** Of the loop, which is given these hooks. */
-  make(hooks: CoordinatorHooks): Coordinator;
+  make(hooks: CoordinatorHooks): Service;
 }
 
 /** The coordinator as the elector's seat sees it, and the elector as the coordinator does. */
-export class CoordinatorQuorum implements Quorum {
+export class CoordinatorQuorum<Service extends Served = Served> implements Quorum {
   readonly identity: string;
-  readonly coordinator: Coordinator;
-  readonly #options: CoordinatorQuorumOptions;
+  readonly service: Service;
+  readonly #options: CoordinatorQuorumOptions<Service>;
   readonly #listeners = new Set<() => void>();
   #isWanted = false;
   /** Whose gate has opened, until it is over. */
@@ -45,14 +49,18 @@ export class CoordinatorQuorum implements Quorum {
   /** Settles when it has ended. */
   #working: Promise<void> | null = null;
 
-  constructor(options: CoordinatorQuorumOptions) {
+  constructor(options: CoordinatorQuorumOptions<Service>) {
     this.#options = options;
     this.identity = nodeIdOf(options.self);
-    this.coordinator = options.make({
+    this.service = options.make({
       work: { begins: (term) => this.#begins(term), ends: (term) => this.#ends(term) },
       isWanted: () => this.#isWanted,
     });
     this.coordinator.onChange(() => this.#changed());
+  }
+
+  get coordinator(): Coordinator {
+    return this.service.coordinator;
   }
 
   get metadata(): Metadata {
@@ -129,15 +137,15 @@ export class CoordinatorQuorum implements Quorum {
 
 const COORDINATORS_SCOPE = "tc";
 
-export interface CoordinationOptions extends CoordinatorQuorumOptions {
+export interface CoordinationOptions<Service extends Served> extends CoordinatorQuorumOptions<Service> {
   readonly clock: Clock;
   readonly random: Random;
   readonly logger: Logger;
 }
 
-export interface Coordination {
+export interface Coordination<Service extends Served = Served> {
   /** Not started yet. */
-  readonly coordinator: Coordinator;
+  readonly service: Service;
   /** Who leads, for metrics and observers. What it leads runs in `lead`. */
   readonly elector: Elector;
   /** As the elector's: campaigns, and runs the work while this node leads. No release leaves before the work has ended. */
@@ -147,16 +155,18 @@ export interface Coordination {
 }
 
 /** Puts a coordinator and its elector together. */
-export function assembleCoordination(options: CoordinationOptions): Coordination {
+export function assembleCoordination<Service extends Served>(
+  options: CoordinationOptions<Service>,
+): Coordination<Service> {
   const { clock, random, logger } = options;
   const quorum = new CoordinatorQuorum(options);
-  const { identity, metadata, coordinator } = quorum;
+  const { identity, metadata, service } = quorum;
   const elector = new ScopeElector(
     { scope: COORDINATORS_SCOPE, backend: quorumBackend(COORDINATORS_SCOPE, quorum), identity, metadata, logger },
     { clock, random, uuid: () => identity, warn: () => {} },
   );
   return {
-    coordinator,
+    service,
     elector,
     lead: (work, lead) => elector.lead((term, lastError) => quorum.during(() => begin(term, work, lastError)), lead),
     close: () => elector.close(),

@@ -5,9 +5,7 @@
 
 import { hash } from "node:crypto";
 import { isLoopback, type ServerConfig, type TcConfig } from "../../contract/index.ts";
-import { CoordinatorService } from "../../controller/coordinators/index.ts";
-import { openCoordinatorFiles } from "../../controller/coordinators/files.ts";
-import { assert } from "../../core/kit/assert.ts";
+import { CoordinatorService, openCoordinatorFiles } from "../../controller/coordinators/index.ts";
 import { incarnationOf } from "../../core/kit/ids.ts";
 import { coordinatorCalls, TcHttp, type TcTls } from "../../drivers/coordinators/index.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
@@ -65,15 +63,14 @@ export async function openCoordinator(config: ServerConfig, parts: CoordinatorPa
     logger,
   });
   const random = consensus.random.fork("coordinator");
-  let service: CoordinatorService | null = null;
   const coordination = assembleCoordination({
     self: files.self,
     endpoint: tc.endpoint,
     clock: systemClock,
     random: random.fork("elector"),
     logger,
-    make: (hooks) => {
-      service = new CoordinatorService({
+    make: (hooks) =>
+      new CoordinatorService({
         ...hooks,
         files,
         endpoint: tc.endpoint,
@@ -85,19 +82,16 @@ export async function openCoordinator(config: ServerConfig, parts: CoordinatorPa
         logger,
         newClusterId,
         fatal: onFatal,
-      });
-      return service.coordinator;
-    },
+      }),
   });
-  assert(service !== null, "the coordinator was made");
-  const made: CoordinatorService = service;
+  const { service } = coordination;
   const leading = new AbortController();
   return {
-    service: made,
+    service,
     start: async () => {
       await announceOnce(tc, { http, clock: systemClock, signal });
       if (signal?.aborted === true) return;
-      made.start();
+      service.start();
       // What the leader decides comes with transactions; the roster and the registry are the coordinator's own.
       const led = coordination.lead((term) => untilOver(term.signal), { signal: leading.signal });
       led.catch((error: unknown) => {
@@ -110,7 +104,7 @@ export async function openCoordinator(config: ServerConfig, parts: CoordinatorPa
       if (tls !== null) http.reload(tls);
     },
     stop: async () => {
-      await made.stop();
+      await service.stop();
       leading.abort();
       await coordination.close();
       http.close();
@@ -119,7 +113,7 @@ export async function openCoordinator(config: ServerConfig, parts: CoordinatorPa
 }
 
 /** As whom an island takes part in transactions, at whichever of its nodes. */
-export function backendHashOf(clusterId: string): string {
+function backendHashOf(clusterId: string): string {
   return hash("sha256", `tenure-backend\n${clusterId}`);
 }
 

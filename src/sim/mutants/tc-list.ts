@@ -9,6 +9,7 @@ const CANDIDACY = "core/lease/candidacy.ts";
 const CHANGES = "core/lease/changes.ts";
 const DESK = "controller/coordinators/ledger-desk.ts";
 const LEADING = "controller/coordinators/leading.ts";
+const SEAT = "electors/quorum/seat.ts";
 const FILES = "controller/coordinators/files.ts";
 const MEMBERSHIP = "controller/coordinators/membership.ts";
 const REGISTRATION = "controller/coordinators/registration.ts";
@@ -230,5 +231,21 @@ export const TC_MUTANTS: readonly Mutant[] = [
   ofRosters("campaigns-unwanted", "decision 67 willingness", {
     file: "controller/coordinators/coordinator.ts",
     find: "    if (!this.#context.isWanted) return false;\n",
+  }),
+  ofClocks("elector-proof-from-answer", "trap 44", {
+    file: SEAT,
+    find: "beating.resolve({ sentAt: held.provedAt });",
+    replace: `const { clock } = this.#claim;
+    beating.resolve({ sentAt: { monotonicMs: clock.monotonicMs(), wallMs: clock.wallMs() } });`,
+  }),
+  mutant("elector-hears-no-end", "trap 34", {
+    file: SEAT,
+    find: "return this.#claim.lost(epoch, this.#whyLost(epoch));",
+    replace: "return void this.#whyLost(epoch);",
+  }),
+  mutant("release-before-work-ends", "2.3 release", {
+    file: "node/assembly/coordinators.ts",
+    find: "    await this.#working;\n",
+    replace: "    void this.#working;\n",
   }),
 ];

@@ -10,8 +10,10 @@ import {
   openCoordinatorFiles,
 } from "../../controller/coordinators/index.ts";
 import { sleep } from "../../loops/time.ts";
+import { assembleCoordination, type Coordination } from "../../node/assembly/coordinators.ts";
 import type { AnswerTo, CoordinatorRequest } from "../../ports/coordinators.ts";
 import type { Digest } from "../../ports/digest.ts";
+import type { Term } from "../../ports/elector.ts";
 import type { Boot } from "../kernel/index.ts";
 import type { TcKnobs } from "./knobs.ts";
 import type { Places } from "./places.ts";
@@ -46,12 +48,16 @@ export class TcNode {
   readonly name: string;
   readonly boot: Boot;
   readonly self: PeerKey;
-  readonly service: CoordinatorService;
+  readonly coordination: Coordination<CoordinatorService>;
   /** The term for which its work runs, also while it winds up. */
   working: number | null = null;
-  /** Whether somebody here wants it to lead. */
-  isWanted = true;
+  readonly #windUpMs: () => number;
   readonly #post: Post;
+  /** Aborts when nobody here wants it to lead any more. */
+  #wish = new AbortController();
+  #led: Promise<void> = Promise.resolve();
+  /** Ends the work that runs. */
+  #finish: () => void = () => {};
 
   private constructor(boot: Boot, files: CoordinatorFiles, seeds: readonly string[], of: Stageful) {
     const { knobs, watch, places } = of;
@@ -75,27 +81,75 @@ export class TcNode {
       await files.ledgerFile.write(next);
       watch.durable(this, next);
     };
-    this.service = new CoordinatorService({
-      files: { ...files, ledgerFile: { write } },
-      endpoint: places.endpointOf(name),
-      seeds,
-      backendHash: places.backendHashOf(name),
-      calls: this.#post,
+    this.#windUpMs = () => random.between(0, knobs.windUpMs);
+    const endpoint = places.endpointOf(name);
+    this.coordination = assembleCoordination({
+      self,
+      endpoint,
       clock,
-      random: random.fork("coordinator"),
+      random: random.fork("elector"),
       logger: NO_LOGGER,
-      work: {
-        begins: (term) => void (this.working = term),
-        ends: async () => {
-          await sleep(clock, random.between(0, knobs.windUpMs));
-          this.working = null;
-        },
-      },
-      isWanted: () => this.isWanted,
-      newClusterId: () => `cluster-${self}-${boot.life}`,
-      news: (news) => watch.news(this, news),
-      fatal: (error) => boot.fatal(error),
+      make: (hooks) =>
+        new CoordinatorService({
+          files: { ...files, ledgerFile: { write } },
+          endpoint,
+          seeds,
+          backendHash: places.backendHashOf(name),
+          calls: this.#post,
+          clock,
+          random: random.fork("coordinator"),
+          logger: NO_LOGGER,
+          ...hooks,
+          newClusterId: () => `cluster-${self}-${boot.life}`,
+          news: (news) => watch.news(this, news),
+          fatal: (error) => boot.fatal(error),
+        }),
     });
+  }
+
+  get service(): CoordinatorService {
+    return this.coordination.service;
+  }
+
+  /** The term in which this node may act, as its coordinator or its elector says; null: neither does. */
+  get trusts(): number | null {
+    const { elector } = this.coordination;
+    return this.coordinator.leads ?? (elector.gate.isLeader ? elector.stats().epoch : null);
+  }
+
+  /** Somebody here wants it to lead, or nobody does any more. */
+  want(isWanted: boolean): void {
+    this.#wish.abort();
+    if (!isWanted) return;
+    this.#wish = new AbortController();
+    const { signal } = this.#wish;
+    this.#led = this.#led.then(() => this.#lead(signal));
+  }
+
+  /** Its work is done, for this time: an elector that resigns, where `resign` is a coordinator that does. */
+  finish(): void {
+    this.#finish();
+  }
+
+  async #lead(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await this.coordination.lead((term) => this.#work(term), { signal });
+      } catch (error) {
+        if (signal.aborted) return;
+        return this.boot.fatal(new Error(`its elector gave up: ${String(error)}`));
+      }
+    }
+  }
+
+  async #work(term: Term): Promise<void> {
+    this.working = term.epoch;
+    await new Promise<void>((resolve) => {
+      this.#finish = resolve;
+      term.signal.addEventListener("abort", () => resolve());
+    });
+    await sleep(this.boot.clock, this.#windUpMs());
+    this.working = null;
   }
 
   get isVoter(): boolean {
@@ -118,6 +172,7 @@ export class TcNode {
       of.watch.booted(node, files.setAside);
       node.#post.start();
       node.service.start();
+      node.want(true);
     });
   }
 

@@ -13,6 +13,7 @@ export class Operator {
   readonly left = new Set<string>();
   readonly #stage: Stage;
   readonly #leaving = new Set<string>();
+  #resigned = 0;
 
   constructor(stage: Stage) {
     this.#stage = stage;
@@ -86,7 +87,10 @@ export class Operator {
 
   resign(): boolean {
     const { leader, world } = this.#stage;
-    return leader !== undefined && world.call(leader.name, () => void leader.coordinator.resign());
+    if (leader === undefined) return false;
+    // In turn: the coordinator resigns, and its work has to end; or the work ends, and the elector resigns.
+    const isByWork = this.#resigned++ % 2 === 1;
+    return world.call(leader.name, () => (isByWork ? leader.finish() : void leader.coordinator.resign()));
   }
 
   /** Nobody there wants to lead any more, or somebody does again. */
@@ -94,10 +98,7 @@ export class Operator {
     const node = this.#stage.node(name);
     if (node === undefined) return false;
     this.#stage.oracle.wanted(node, isWanted);
-    return this.#stage.world.call(name, () => {
-      node.isWanted = isWanted;
-      node.coordinator.wake();
-    });
+    return this.#stage.world.call(name, () => node.want(isWanted));
   }
 
   /** Started again at another address; with `other`, the two change places. */

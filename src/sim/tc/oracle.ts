@@ -31,6 +31,7 @@ import { COORDINATOR_RATE_MIN } from "./knobs.ts";
 import { TC_CAMPAIGN_MS } from "./limits.ts";
 import type { TcNode } from "./node.ts";
 import type { Probe } from "./probes.ts";
+import { registeredAt, wrongInService } from "./shown.ts";
 
 interface KnownRoster {
   readonly roster: Roster;
@@ -88,6 +89,8 @@ export class TcOracle {
     }
     const trusting: TcNode[] = [];
     for (const node of this.#nodes()) {
+      if (node.trusts !== null) trusting.push(node);
+      this.#checkElector(node);
       if (node.coordinator.leadership === null) continue;
       this.#checkRosters(node);
       if (node.coordinator.leads === null) {
@@ -96,15 +99,24 @@ export class TcOracle {
       }
       if (this.#suspended.delete(node)) reached(this.probes, "gate-closed-and-opened-again");
       this.#checkGate(node);
-      trusting.push(node);
     }
     for (const a of trusting) for (const b of trusting) if (a.name < b.name && isSameCluster(a, b)) this.#overlap(a, b);
   }
 
   #overlap(a: TcNode, b: TcNode): void {
-    const [first, second] = [a.coordinator.leads, b.coordinator.leads];
+    const [first, second] = [a.trusts, b.trusts];
     if (first === null || second === null || generationOf(first) !== generationOf(second)) return;
     this.#report(a, `it trusts in term ${first} while ${b.name} trusts in term ${second}`);
+  }
+
+  /** The gate that work asks is never open without the leadership that it is for. */
+  #checkElector(node: TcNode): void {
+    const { gate } = node.coordination.elector;
+    if (!gate.isLeader) return;
+    const epoch = gate.requireLeader();
+    const { leadership } = node.coordinator;
+    if (leadership?.term === epoch && leadership.over === null) return;
+    this.#report(node, `its elector's gate is open in term ${epoch}, and it does not lead there`);
   }
 
   #checkGate(node: TcNode): void {
@@ -173,22 +185,14 @@ export class TcOracle {
 
   /** What its service says, to the API and to the alerts. */
   shows(node: TcNode, moves: number): void {
-    const { service, coordinator } = node;
-    const seen = service.seen();
-    // Who moved there and back may look like two.
-    if (moves < 2 && seen.shared.includes(node.name)) this.#report(node, `it reports itself as two`);
-    const [forgetful] = seen.forgetful;
-    if (forgetful !== undefined) this.#report(node, `it reports that ${forgetful} has forgotten a grant`);
-    const { actsInTerm } = service.view();
-    if (actsInTerm !== coordinator.leads) this.#report(node, `it shows that it acts in ${actsInTerm}`);
+    const wrong = wrongInService(node, moves);
+    if (wrong !== null) this.#report(node, wrong);
   }
 
   /** `entry`: what it had registered for itself. */
-  hasLeft(node: TcNode, { endpoint, backendHash }: RegistryEntry): void {
-    const leader = this.#nodes().find(({ coordinator }) => coordinator.leads !== null);
-    const registry = leader?.coordinator.leadership?.committed?.registry ?? [];
-    if (registry.some((one) => one.endpoint === endpoint && one.backendHash === backendHash))
-      this.#report(node, `it has left, and is still registered at ${leader?.name}`);
+  hasLeft(node: TcNode, entry: RegistryEntry): void {
+    const at = registeredAt(entry, this.#nodes());
+    if (at !== null) this.#report(node, `it has left, and is still registered at ${at}`);
   }
 
   wanted(node: TcNode, isWanted: boolean): void {

@@ -7,9 +7,10 @@ import type { Digest } from "../../ports/digest.ts";
 import { noEffect, playScene, type SeedOptions, type SeedResult } from "../kernel/index.ts";
 import { drawKnobs, type TcKnobs, type TcLimits } from "./knobs.ts";
 import { TC_CONVERGE_MS, TC_STEADY_MS, TC_STEPS_MAX, TC_UNDER_WAY_MS } from "./limits.ts";
-import { applyTcFault, drawPlan, loseLeases, type TcFault } from "./plan.ts";
+import { drawPlan, type TcFault } from "./plan.ts";
 import type { Probe } from "./probes.ts";
 import { Stage } from "./stage.ts";
+import { applyTcFault, loseLeases } from "./strike.ts";
 
 /** What is sent when nothing happens. */
 const SILENT_KINDS = new Set(["renew", "announce"]);

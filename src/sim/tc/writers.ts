@@ -79,6 +79,7 @@ export class Writers {
         break;
       case "not-replicated":
       case "not-leader":
+      case "full":
         if (answer.kind === "not-replicated") reached(probes, "registry-refused");
         if (after !== null) refusedBackends.add(after);
         backend.possible = before;
