@@ -52,7 +52,7 @@ const LONG = [
   "test/maelstrom/linearizable.test.ts",
   "test/{binary,install}.test.ts",
   "test/deploy/{backup,containers,kubernetes,promtool,shared-configuration,systemd}.test.ts",
-  "test/runbooks/run.test.ts",
+  "test/runbooks/{islands,run}.test.ts",
   "test/web/*.test.ts",
 ];
 

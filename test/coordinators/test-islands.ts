@@ -39,8 +39,8 @@ export class TestIslands {
     try {
       await islands.#must("tenure cert init --dir ca");
       for (const id of ids) await islands.make(id);
-      const join = ids.map((id) => islands.node(id).url);
-      for (const id of ids) islands.begin(id, join);
+      const seeds = ids.map((id) => islands.node(id).url);
+      for (const id of ids) islands.begin(id, seeds);
       await islands.settled(...ids);
       return islands;
     } catch (error) {
@@ -78,8 +78,8 @@ export class TestIslands {
   }
 
   /** For the first time. */
-  begin(id: string, join: readonly string[]): void {
-    this.node(id).configure({ tc: { join: [...join] } });
+  begin(id: string, seeds: readonly string[]): void {
+    this.node(id).configure({ tc: { join: [...seeds] } });
     this.node(id).start(["--bootstrap"]);
   }
 

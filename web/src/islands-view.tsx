@@ -11,7 +11,7 @@ import {
   quorumText,
   registryOf,
   rowsOf,
-  stateText,
+  STATES,
 } from "./islands.ts";
 import { useLoaded } from "./load.ts";
 import { nodes, read } from "./nodes.ts";
@@ -24,17 +24,13 @@ import { ago, fullTime } from "./words.ts";
 export const hasIslands = computed(() => nodes.value.some(({ cluster }) => cluster?.isCoordinator === true));
 
 export function IslandsPage() {
+  if (hasIslands.value) return <Islands />;
   return (
     <section aria-labelledby="islands-title">
       <h2 id="islands-title">Islands</h2>
-      {hasIslands.value ? (
-        <Islands />
-      ) : (
-        <p class="hint empty">
-          This cluster takes part in no transactions over several islands: its servers are no transaction coordinators.
-          To let it take part, name the others in [tc] join, on each of its servers.
-        </p>
-      )}
+      <p class="hint empty">
+        This cluster is no island among others. To make it one, name the others in [tc] join on each of its servers.
+      </p>
     </section>
   );
 }
@@ -52,37 +48,37 @@ function Islands() {
   const { data, error } = useLoaded("islands", islandsNow, now);
   return (
     <>
-      <Failed error={error} />
-      {data === undefined ? error === null && <p class="hint">Asking…</p> : <Known view={data} />}
+      <section aria-labelledby="islands-title">
+        <h2 id="islands-title">Islands</h2>
+        <Failed error={error} />
+        {data === undefined ? error === null && <p class="hint">Asking…</p> : <Coordinators view={data} />}
+      </section>
+      {data !== undefined && (
+        <section aria-labelledby="tc-registry-title">
+          <h2 id="tc-registry-title">Islands that take part</h2>
+          <Registry entries={registryOf(data)} />
+        </section>
+      )}
     </>
   );
 }
 
-function Known({ view }: { readonly view: IslandsView }) {
+function Coordinators({ view }: { readonly view: IslandsView }) {
   const advice = adviceOf(view);
   return (
     <>
-      {advice.length > 0 && (
+      {advice !== null && (
         <ul class="alerts" id="tc-advice">
-          {advice.map(({ isBad, text }) => (
-            <li key={text} class={isBad ? "bad" : "warn"}>
-              {text}
-            </li>
-          ))}
+          <li class={advice.isBad ? "bad" : "warn"}>{advice.text}</li>
         </ul>
       )}
       <Facts view={view} />
       <NodesTable rows={rowsOf(view)} />
-      {view.actsInTerm === null && <p class="hint">{elsewhere(view)}</p>}
-      <h3>Registry</h3>
-      <Registry entries={registryOf(view)} view={view} />
+      {view.actsInTerm === null && view.leader !== null && (
+        <p class="hint">How each voter answers is known to the leader alone: see its page.</p>
+      )}
     </>
   );
-}
-
-function elsewhere({ leader }: IslandsView): string {
-  const whose = leader === null ? "" : `: see the page of ${leader.identity}`;
-  return `How each voter answers is known to the leader alone${whose}.`;
 }
 
 function Facts({ view }: { readonly view: IslandsView }) {
@@ -139,7 +135,7 @@ function NodeRow({ row: { identity, url, endpoint, isOwn, state, heardMs } }: { 
         )}
       </td>
       <td>
-        <Badge {...stateText(state)} />
+        <Badge {...STATES[state]} />
       </td>
       <td {...(heardMs === null ? {} : { title: fullTime(heardMs) })}>
         {heardMs === null ? "not listed" : ago(heardMs, now.value)}
@@ -148,35 +144,23 @@ function NodeRow({ row: { identity, url, endpoint, isOwn, state, heardMs } }: { 
   );
 }
 
-interface RegistryProps {
-  readonly entries: readonly IslandEntry[];
-  readonly view: IslandsView;
-}
-
-function Registry({ entries, view: { registryUpdatedAtMs } }: RegistryProps) {
-  if (entries.length === 0) return <p class="hint empty">No island has registered yet. Each does so by itself.</p>;
+function Registry({ entries }: { readonly entries: readonly IslandEntry[] }) {
+  if (entries.length === 0) return <p class="hint empty">None has registered yet. Each does so by itself.</p>;
   return (
-    <>
-      <div class="scroll">
-        <table id="tc-registry">
-          <Columns names={["Island", "Reached at"]} />
-          <tbody>
-            {entries.map(({ backendHash, isOwn, endpoints }) => (
-              <tr key={backendHash}>
-                <th scope="row" title={backendHash}>
-                  <code>{backendHash.slice(0, 12)}…</code> {isOwn && <span class="hint">this island</span>}
-                </th>
-                <td class="theirs">{endpoints.join(", ")}</td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </div>
-      {registryUpdatedAtMs > 0 && (
-        <p class="hint" title={fullTime(registryUpdatedAtMs)}>
-          Shown here since {ago(registryUpdatedAtMs, now.value)}.
-        </p>
-      )}
-    </>
+    <div class="scroll">
+      <table id="tc-registry">
+        <Columns names={["Island", "Reached at"]} />
+        <tbody>
+          {entries.map(({ backendHash, isOwn, endpoints }) => (
+            <tr key={backendHash}>
+              <th scope="row" title={backendHash}>
+                <code>{backendHash.slice(0, 12)}…</code> {isOwn && <span class="hint">this island</span>}
+              </th>
+              <td class="theirs">{endpoints.join(", ")}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
   );
 }

@@ -49,10 +49,7 @@ function viewOf(change: Partial<IslandsView> = {}): IslandsView {
   };
 }
 
-const advice = (change: Partial<IslandsView>): string =>
-  adviceOf(viewOf(change))
-    .map(({ text }) => text)
-    .join();
+const advice = (change: Partial<IslandsView>): string => adviceOf(viewOf(change))?.text ?? "";
 
 describe("rows of nodes", () => {
   it("are voters and members, each once, by name", () => {
@@ -76,7 +73,7 @@ describe("rows of nodes", () => {
 
 describe("what a person has to do", () => {
   it("is nothing while somebody leads and all answer", () => {
-    expect(adviceOf(viewOf())).toEqual([]);
+    expect(adviceOf(viewOf())).toBeNull();
     expect(leaderText(viewOf())).toBe("a leads in term 5");
     expect(quorumText(viewOf())).toBe("2 of 3 voters");
     expect(quorumText(viewOf({ voters: [voter("a", "leads")], quorum: 1 }))).toBe("1 of 1 voter");
@@ -84,26 +81,24 @@ describe("what a person has to do", () => {
 
   it("names a silent voter, and says where one more ends the leadership", () => {
     const voters = [voter("a", "leads"), voter("b", "silent"), voter("c", "answers")];
-    expect(adviceOf(viewOf({ voters }))).toMatchObject([{ isBad: true }]);
-    expect(advice({ voters })).toMatch(/^b does not answer the leader\. .*if one more fails, nobody leads/);
+    expect(adviceOf(viewOf({ voters }))).toMatchObject({ isBad: true });
+    expect(advice({ voters })).toMatch(/do not answer the leader: b\. If one more fails, nobody leads/);
     const five = [...voters, voter("d", "answers"), voter("e", "answers")];
-    expect(adviceOf(viewOf({ voters: five, quorum: 3 }))).toMatchObject([{ isBad: false }]);
+    expect(adviceOf(viewOf({ voters: five, quorum: 3 }))).toMatchObject({ isBad: false });
   });
 
   it("where nobody leads depends on how far this node got", () => {
     expect(leaderText({ leader: null })).toBeNull();
-    expect(advice({ leader: null })).toContain("A leader needs 2 of 3 voters.");
-    const two = [voter("a", "unknown"), voter("b", "unknown")];
-    expect(advice({ leader: null, voters: two })).toContain("needs all 2 voters");
+    expect(advice({ leader: null })).toContain("a leader needs 2 of 3 voters.");
     const alone = { leader: null, roster: null, voters: [], quorum: 0 };
     expect(advice(alone)).toContain("waits until a leader admits it");
-    expect(advice({ ...alone, waitsFor: ["https://b:1"] })).toContain("https://b:1 has not answered");
-    expect(advice({ ...alone, waitsFor: ["https://b:1", "https://c:1"] })).toContain("have not answered");
+    expect(advice({ ...alone, waitsFor: ["https://b:1", "https://c:1"] })).toContain(
+      "answered: https://b:1, https://c:1.",
+    );
   });
 
   it("of one that has left: how it comes back", () => {
     expect(advice({ left: true, leader: null })).toContain("tenure tc announce");
-    expect(adviceOf(viewOf({ left: true }))).toHaveLength(1);
   });
 });
 

@@ -1,6 +1,7 @@
 // The islands and their transaction coordinators, as one node knows them: its rows, and what a person has to do. Pure.
 
 import type { IslandsView } from "../../src/client/index.ts";
+import { webUrl } from "./sites.ts";
 import type { Tone } from "./words.ts";
 
 type Voter = IslandsView["voters"][number];
@@ -37,24 +38,15 @@ export function rowsOf({ voters, members, self }: IslandsView): readonly IslandR
     .toSorted((a, b) => (a.identity < b.identity ? -1 : 1));
 }
 
-export function stateText(state: IslandRow["state"]): { readonly tone: Tone; readonly text: string } {
-  switch (state) {
-    case "leads":
-      return { tone: "good", text: "leads" };
-    case "answers":
-      return { tone: "good", text: "answers" };
-    case "silent":
-      return { tone: "bad", text: "silent" };
-    case "leaving":
-      return { tone: "busy", text: "leaving" };
-    case "unknown":
-      return { tone: "plain", text: "votes" };
-    case "waits":
-      return { tone: "busy", text: "no voter yet" };
-    default:
-      throw state satisfies never;
-  }
-}
+/** Of `unknown` ones the leader's page says more. */
+export const STATES: Readonly<Record<IslandRow["state"], { readonly tone: Tone; readonly text: string }>> = {
+  leads: { tone: "good", text: "leads" },
+  answers: { tone: "good", text: "answers" },
+  silent: { tone: "bad", text: "silent" },
+  leaving: { tone: "busy", text: "leaving" },
+  unknown: { tone: "plain", text: "votes" },
+  waits: { tone: "busy", text: "no voter yet" },
+};
 
 /** "island-2 leads in term 5"; null: nobody does. */
 export function leaderText({ leader }: Pick<IslandsView, "leader">): string | null {
@@ -66,40 +58,39 @@ export function quorumText({ quorum, voters }: Pick<IslandsView, "quorum" | "vot
   return voters.length === 0 ? "-" : `${quorum} of ${voters.length} ${voters.length === 1 ? "voter" : "voters"}`;
 }
 
-const BOOK = "docs/runbooks/tc-coordinators.md";
+const MORE = "See docs/runbooks/tc-coordinators.md.";
 
-/** What a person has to do, the gravest first; none where all is well. */
-export function adviceOf(view: IslandsView): readonly { readonly isBad: boolean; readonly text: string }[] {
-  if (view.left) {
-    return [
-      {
-        isBad: false,
-        text: "This node has left the transaction coordinators. It takes part again after tenure tc announce, or when it is started again.",
-      },
-    ];
+/** What a person has to do; null: nothing. */
+export function adviceOf({
+  left,
+  leader,
+  waitsFor,
+  roster,
+  quorum,
+  voters,
+}: IslandsView): { readonly isBad: boolean; readonly text: string } | null {
+  if (left)
+    return { isBad: false, text: "This node has left. It takes part again after tenure tc announce, or a restart." };
+  if (leader === null) {
+    const why =
+      waitsFor.length > 0
+        ? `no cluster of coordinators is founded before these have answered: ${waitsFor.join(", ")}. Start them, or correct tc.join.`
+        : roster === null
+          ? "this node waits until a leader admits it. Check that the nodes of tc.join run and can be reached."
+          : `a leader needs ${quorum} of ${voters.length} voters. Start those that are down, and repair the network between the islands.`;
+    return {
+      isBad: true,
+      text: `Transactions over several islands wait, this island's own work goes on: ${why} ${MORE}`,
+    };
   }
-  return view.leader === null ? [{ isBad: true, text: leaderless(view) }] : silentAdvice(view);
-}
-
-function leaderless({ waitsFor, roster, quorum, voters }: IslandsView): string {
-  if (waitsFor.length > 0) {
-    return `No cluster of coordinators was founded yet: ${waitsFor.join(", ")} ${waitsFor.length === 1 ? "has" : "have"} not answered. Start what is missing, or correct tc.join on every node. Transactions over several islands wait.`;
-  }
-  if (roster === null) {
-    return "This node is in no cluster of coordinators yet: it waits until a leader admits it. Check that the nodes of tc.join run, that they can be reached from here, and that one of them leads.";
-  }
-  const needed = voters.length === quorum ? `all ${quorum}` : `${quorum} of ${voters.length}`;
-  return `Nobody leads, as far as this node knows: transactions over several islands wait, and this island's own work goes on. A leader needs ${needed} voters. Start those that are down, and repair the network between the islands. If a majority of them is gone for good, make one of the others the only voter: tenure tc recover (${BOOK}).`;
-}
-
-function silentAdvice({ voters, quorum }: IslandsView): readonly { readonly isBad: boolean; readonly text: string }[] {
   const silent = voters.filter(({ state }) => state === "silent").map(({ identity }) => identity);
-  if (silent.length === 0) return [];
-  const spare = voters.length - silent.length - quorum;
-  const cost =
-    spare > 0 ? "It still counts for the quorum." : "It still counts for the quorum: if one more fails, nobody leads.";
-  const text = `${silent.join(", ")} ${silent.length === 1 ? "does" : "do"} not answer the leader. ${cost} Start it, or replace it where it is gone for good (${BOOK}).`;
-  return [{ isBad: spare <= 0, text }];
+  if (silent.length === 0) return null;
+  const isLast = voters.length - silent.length <= quorum;
+  const risk = isLast ? " If one more fails, nobody leads." : "";
+  return {
+    isBad: isLast,
+    text: `Voters that do not answer the leader: ${silent.join(", ")}.${risk} Start or replace them. ${MORE}`,
+  };
 }
 
 export interface IslandEntry {
@@ -118,9 +109,4 @@ export function registryOf({ registry, self }: Pick<IslandsView, "registry" | "s
       endpoints: entries.map(({ endpoint }) => endpoint).toSorted(),
     }))
     .toSorted((a, b) => (a.backendHash < b.backendHash ? -1 : 1));
-}
-
-/** What another node says of itself may be anything. */
-function webUrl(text: string): string | null {
-  return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) ? text : null;
 }

@@ -201,7 +201,7 @@ function isHeld({ lagEvents, lagMs }: LinkAnswer, gate: string): boolean {
 }
 
 /** What another site says of itself may be anything. */
-function webUrl(text: string): string | null {
+export function webUrl(text: string): string | null {
   return URL.canParse(text) && /^https?:$/.test(new URL(text).protocol) ? text : null;
 }
 
