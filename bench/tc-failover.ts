@@ -76,7 +76,10 @@ function people({ tenure, peer }: Awaited<ReturnType<typeof main>>): string {
 }
 
 function line(name: string, all: { readonly leave: Figures; readonly kill: Figures; readonly stop?: Figures }): string {
-  const shown = ({ p50_ms, p99_ms, max_ms }: Figures): string => `p50 ${p50_ms} ms, p99 ${p99_ms} ms, max ${max_ms} ms`;
   const stop = all.stop === undefined ? "" : `; stop ${shown(all.stop)}`;
   return `${name}: leave ${shown(all.leave)}; kill ${shown(all.kill)}${stop}`;
+}
+
+function shown({ p50_ms, p99_ms, max_ms }: Figures): string {
+  return `p50 ${p50_ms} ms, p99 ${p99_ms} ms, max ${max_ms} ms`;
 }

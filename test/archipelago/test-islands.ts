@@ -255,7 +255,7 @@ export class TestIslands implements AsyncDisposable {
 
   isSettled(views: readonly IslandsSeen[]): boolean {
     const ids = this.running.map(({ id }) => id).join();
-    const registered = JSON.stringify(views.map(({ self }) => [self.endpoint, self.backend_hash]).toSorted());
+    const registered = sorted(views.map(({ self }) => `${self.endpoint} ${self.backend_hash}`));
     const endpoints = new Set(this.running.map(({ url }) => url));
     const [first] = views;
     const isWhole = (view: IslandsSeen): boolean =>
@@ -264,7 +264,7 @@ export class TestIslands implements AsyncDisposable {
       view.leader !== null &&
       view.leader.term === first!.leader?.term &&
       JSON.stringify(view.registry) === JSON.stringify(first!.registry) &&
-      registered === JSON.stringify(ownEntries(view, endpoints));
+      registered === ownEntries(view, endpoints);
     const isCurrent = (view: IslandsSeen): boolean =>
       first!.voters.some(({ incarnation }) => incarnation === view.self.incarnation);
     const leads = views.filter(({ acts_in_term: term }) => term !== null);
@@ -300,22 +300,23 @@ export class TestIslands implements AsyncDisposable {
         from.links.set(to.id, link);
         ports.set(String(port), String(link.port));
       }
-      from.node.nodeFlags = [...from.node.nodeFlags, "--import", `${DIAL_THROUGH}?${ports}`];
+      from.node.nodeFlags = [...from.node.nodeFlags, "--import", `${DIAL_THROUGH}?${ports.toString()}`];
     }
   }
 }
 
 function named(all: readonly { readonly identity: string }[]): string {
-  return all
-    .map(({ identity }) => identity)
-    .toSorted()
-    .join();
+  return sorted(all.map(({ identity }) => identity));
+}
+
+function sorted(texts: readonly string[]): string {
+  return texts.toSorted().join();
 }
 
 /** What the registry has of these endpoints: each once, or one of them has moved. */
-function ownEntries({ registry }: IslandsSeen, endpoints: ReadonlySet<string>): readonly (readonly [string, string])[] {
+function ownEntries({ registry }: IslandsSeen, endpoints: ReadonlySet<string>): string {
   const own = registry.filter(({ endpoint }) => endpoints.has(endpoint));
-  return own.map(({ endpoint, backend_hash: hash }) => [endpoint, hash] as const).toSorted();
+  return sorted(own.map(({ endpoint, backend_hash: hash }) => `${endpoint} ${hash}`));
 }
 
 function keyEntry(role: "operator" | "viewer", key: string): NonNullable<ServerConfigFile["keys"]>[number] {

@@ -4,6 +4,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { assertNever } from "../../src/core/kit/assert.ts";
 import type { Random } from "../../src/core/kit/random.ts";
+import { MEMBERSHIP_TTL_MS } from "../../src/core/lease/limits.ts";
 import { waitFor } from "../servers/index.ts";
 import { type Leads, PATIENT_MS, type TestIsland, type TestIslands } from "../archipelago/test-islands.ts";
 import { isStopped } from "./stopped.ts";
@@ -15,6 +16,7 @@ export const WIRE_FAULTS = ["cut", "cut-one-way", "cut-off", "cut-off-out", "cut
 export type TcFault = (typeof MEASURED)[number] | (typeof NODE_FAULTS)[number] | (typeof WIRE_FAULTS)[number];
 
 const DOWN_MS_MAX = 6_000;
+const LONELY_MS = 3_000;
 const LONG_MS_MIN = 500;
 const LONG_MS_MAX = 12_000;
 
@@ -83,7 +85,8 @@ export class TcFaults {
         await this.#down([island]);
         break;
       case "kill-majority":
-        await this.#down(shuffled.slice(1));
+        // So long that the others are out of the list of the one that is left.
+        await this.#down(await islands.followers(), () => undefined, MEMBERSHIP_TTL_MS + LONELY_MS);
         break;
       case "blackout":
         await this.#down(shuffled);
@@ -144,14 +147,14 @@ export class TcFaults {
     return `${kind} ${island.id}${kind === "cut" || kind === "cut-one-way" ? `, ${other.id}` : ""}`;
   }
 
-  async #down(those: readonly TestIsland[], wipe: () => void = () => undefined): Promise<void> {
+  async #down(those: readonly TestIsland[], wipe: () => void = () => undefined, atLeastMs = 0): Promise<void> {
     const before = those.map(({ node }) => node.pid);
     await Promise.all(those.map(({ node }) => node.kill9()));
     const { all } = this.#islands;
-    if (all.length - those.length <= all.length / 2) this.#judge.noQuorumSinceMs = performance.now();
+    if (all.length - those.length <= all.length / 2) this.#judge.samples.noQuorumSinceMs = performance.now();
     wipe();
-    await sleep(this.#random.below(DOWN_MS_MAX));
-    this.#judge.noQuorumSinceMs = null;
+    await sleep(atLeastMs + this.#random.below(DOWN_MS_MAX));
+    this.#judge.samples.noQuorumSinceMs = null;
     for (const island of those) island.start();
     if (before.includes(undefined)) throw new Error("a process that was to be killed was not there");
   }
