@@ -4,7 +4,7 @@
 import type {
   BackendsView,
   ClientCoordinators,
-  CoordinatorView,
+  LeadingCoordinatorView,
   IslandsView,
   MembersListView,
 } from "../../client/index.ts";
@@ -45,7 +45,7 @@ export async function showMembers(connection: Connection): Promise<number> {
 
 // ---- from the view of everything -------------------------------------------------------------------
 
-function leaderIn({ leader, self, waitsFor }: IslandsView): CoordinatorView {
+function leaderIn({ leader, self, waitsFor }: IslandsView): LeadingCoordinatorView {
   const { identity, incarnation, tcClusterId, backendHash, term, roster, leaving } = self;
   return {
     leaderId: leader?.identity ?? null,
@@ -74,7 +74,14 @@ function backendsIn({ registry, registryUpdatedAtMs }: IslandsView): BackendsVie
 
 // ---- shown -----------------------------------------------------------------------------------------
 
-function leaderObject({ leaderId, leaderIncarnation, leaderEndpoint, term, expiresAt, self }: CoordinatorView): object {
+function leaderObject({
+  leaderId,
+  leaderIncarnation,
+  leaderEndpoint,
+  term,
+  expiresAt,
+  self,
+}: LeadingCoordinatorView): object {
   return {
     leader_id: leaderId,
     leader_incarnation: leaderIncarnation,
@@ -94,7 +101,14 @@ function leaderObject({ leaderId, leaderIncarnation, leaderEndpoint, term, expir
   };
 }
 
-function leaderText({ leaderId, leaderIncarnation, leaderEndpoint, term, expiresAt, self }: CoordinatorView): string {
+function leaderText({
+  leaderId,
+  leaderIncarnation,
+  leaderEndpoint,
+  term,
+  expiresAt,
+  self,
+}: LeadingCoordinatorView): string {
   const { roster, waitsFor } = self;
   const leader =
     leaderId === null

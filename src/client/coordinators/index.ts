@@ -2,11 +2,11 @@
 // themselves, so these go to whichever of the client's nodes answers first.
 
 import type { Caller, CallOptions } from "../caller.ts";
-import type { BackendsView, CoordinatorView, IslandsView, MembersListView } from "./views.ts";
+import type { BackendsView, LeadingCoordinatorView, IslandsView, MembersListView } from "./views.ts";
 
 /** The first three need a certificate of the kind tc, server or operator; `islands` also takes an API key that may read. */
 export interface ClientCoordinators {
-  leader(options?: CallOptions): Promise<CoordinatorView>;
+  leader(options?: CallOptions): Promise<LeadingCoordinatorView>;
   members(options?: CallOptions): Promise<MembersListView>;
   backends(options?: CallOptions): Promise<BackendsView>;
   islands(options?: CallOptions): Promise<IslandsView>;
@@ -15,7 +15,7 @@ export interface ClientCoordinators {
 export function coordinatorsOf(caller: Caller): ClientCoordinators {
   return {
     leader: async (options = {}) => {
-      const view = await caller.readJson<Partial<CoordinatorView> & Pick<CoordinatorView, "self">>(
+      const view = await caller.readJson<Partial<LeadingCoordinatorView> & Pick<LeadingCoordinatorView, "self">>(
         "/v1/tc/leader",
         options,
       );

@@ -19,7 +19,7 @@ export interface CoordinatorSelf {
 }
 
 /** Who leads, as this node's voter knows it; nulls: nobody. */
-export interface CoordinatorView {
+export interface LeadingCoordinatorView {
   readonly leaderId: string | null;
   readonly leaderIncarnation: string | null;
   readonly leaderEndpoint: string | null;

@@ -150,8 +150,6 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
       return { atMs, kind, node, factor: random.between(5, 200), forMs };
     case "disk-torn":
       return { atMs, kind, node, tear: random.chance(0.5) ? "torn" : "sectors", restartAfterMs: forMs };
-    case "disk-fsync-error":
-      return { atMs, kind, node };
     case "leave":
     case "resign":
     case "stop":
@@ -170,9 +168,10 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
       return { atMs, kind, node, restartAfterMs: Math.floor(random.between(100, 12_000)) };
     case "recover":
       return { atMs, kind, node: other, forMs: Math.floor(random.between(500, 12_000)) };
+    case "disk-fsync-error":
     case "forge-release":
     case "stale-roster":
-      return { atMs, kind, node: other };
+      return { atMs, kind, node: kind === "disk-fsync-error" ? node : other };
     case "odd-ttl":
       return { atMs, kind, ttlMs: random.pick([1, 50, 3_600_000]), forMs };
     case "stop-and-go":
