@@ -4,10 +4,11 @@
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { UsageError } from "../../src/cli/kit/flags.ts";
 import { tc } from "../../src/cli/tc/command.ts";
 import { ERRORS, TenureError } from "../../src/core/kit/errors.ts";
+import { ledgerOf, rosterOf } from "../../src/core/lease/test-lease.ts";
 import type { TestApi } from "../api/test-api.ts";
 import { BACKEND, CLUSTER, TestCoordinators, TestIsland } from "../api/test-coordinators.ts";
 import { freePort, waitFor } from "../servers/index.ts";
@@ -174,6 +175,18 @@ describe("what is shown", () => {
     expect(text).toMatch(/^a leader needs 1 of 1 voters \(roster of term \d+, version \d+\)$/m);
     const none = await run(waiting, OPERATOR, "list");
     expect(none.text).toMatch(/^https:\/\/n1:1 +- +- +yes\nno roster: /m);
+  });
+
+  it("of a node that does not lead: whom to ask for the states", async () => {
+    const follower = await serving(new TestCoordinators({ ledger: ledgerOf(rosterOf(1, 1, "n1@a1", "n2@a1")) }));
+    onTestFinished(async () => {
+      await follower.coordinators!.coordinator.stop();
+      await follower.api[Symbol.asyncDispose]();
+    });
+    const { text } = await run(follower, OPERATOR, "list");
+    expect(text).toMatch(/ n2@a1 +unknown +no$/m);
+    expect(text).toContain("STATE is what the leader knows: ask it (`tenure tc leader` names it)\n");
+    expect((await run(leading, OPERATOR, "list")).text).not.toContain("STATE is");
   });
 
   it.each(["leader", "list", "rm list"])(

@@ -35,7 +35,9 @@ function inAnyRun(text: string): string {
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, "<time>")
     .replaceAll(/(term|version)( +)\d+/g, "$1 <n>")
     .replaceAll(/\b(leads|answers|unknown)\b/g, "<state>")
-    .replaceAll(/^leader .*$/gm, "leader <whoever>");
+    .replaceAll(/^leader .*$/gm, "leader <whoever>")
+    // Of a node that does not lead.
+    .replaceAll(/^STATE .*\n/gm, "");
   return words.replaceAll(/ +/g, " ").replaceAll(/ $/gm, "").trim();
 }
 

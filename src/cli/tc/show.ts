@@ -153,7 +153,9 @@ function membersText({ endpoints, voters, quorum, roster }: MembersListView, pai
     roster === null
       ? "no roster: this node is in no cluster of coordinators yet\n"
       : `a leader needs ${quorum} of ${voters.length} voters (roster of term ${roster.term}, version ${roster.version})\n`;
-  return `${table(["URL", "VOTER", "STATE", "LISTED"], rows, paint)}${needed}`;
+  const isElsewhere = voters.length > 0 && voters.every(({ state }) => state === "unknown");
+  const elsewhere = isElsewhere ? "STATE is what the leader knows: ask it (`tenure tc leader` names it)\n" : "";
+  return `${table(["URL", "VOTER", "STATE", "LISTED"], rows, paint)}${needed}${elsewhere}`;
 }
 
 export function secondsOrNull(unix: number): string | null {
