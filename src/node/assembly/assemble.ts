@@ -193,7 +193,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   const keys = new KeysService({ fold: fold.keys, journal });
   const certificates = new CertificatesService({ fold: fold.certificates, journal, unready: log.unready });
   const site = siteOf(world, log, meshed, events);
-  journal.serve(() => [feeder, site.meshState?.feeder].forEach((views) => views?.caughtUp()));
+  journal.serve(() => [feeder, site.meshState?.feeder].forEach((one) => one?.caughtUp()));
   for (const doors of [keys, certificates]) doors.onRevoked(() => log.onRevoked?.());
   const meter = new JobsMeter({ leadership, clock: { wallMs: () => log.believedMs() ?? clock.wallMs() } });
   const stopMeter = fold.follow(({ event }) => meter.applied(event));
