@@ -56,7 +56,9 @@ export function drawMeshKnobs(random: Random, { pins }: MeshLimits = {}): MeshKn
   const knobs = { ...drawAll(random), ...pins };
   // An operator who evicts the liar would end what the run is about.
   const isPlain = knobs.lie === null;
-  return { ...knobs, evicts: knobs.evicts && isPlain, restores: knobs.restores && isPlain && !knobs.evicts };
+  // Where all of a site's events pass another one, whoever is evicted there is cut off from the rest: also where the topology is pinned.
+  const evicts = knobs.evicts && isPlain && topologiesFor(null, true).includes(knobs.topology);
+  return { ...knobs, evicts, restores: knobs.restores && isPlain && !knobs.evicts };
 }
 
 export function parentsOf(topology: Topology, site: string): readonly string[] {
