@@ -2,20 +2,13 @@
 
 import type { Edit } from "../../src/sim/mutants/patch.ts";
 
-const LEADER = "core/lease/leader.ts";
-
 export const TC_PLANTS: Readonly<Record<string, readonly Edit[]>> = {
-  /** A leader that hears of no voter goes on. */
-  "lease-never-ends": [
+  /** A leader whose own voter answers goes on, whoever else does. */
+  "own-vote-suffices": [
     {
-      file: LEADER,
-      find: "this.isOpened && this.#leftMs(now, LEASE_TRUST_MS) > 0;",
-      replace: "this.isOpened && this.#leftMs(now, LEASE_TRUST_MS) >= 0;",
-    },
-    {
-      file: LEADER,
-      find: "if (this.#leftMs(now, LEASE_TTL_MS) === 0) this",
-      replace: "if (this.#leftMs(now, LEASE_TTL_MS) < 0) this",
+      file: "core/lease/leader.ts",
+      find: "const proved = earlier(own, provedBy(this.#roster.voters, this.#proofs));",
+      replace: "const proved = own;",
     },
   ],
 };
