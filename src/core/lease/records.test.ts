@@ -41,6 +41,14 @@ const LEASES_1 = `f5c30c11 tenure-tc-leases 1
 
 const bytesOf = (text: string): Uint8Array => new TextEncoder().encode(text);
 
+function sorted(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map((one: unknown) => sorted(one));
+  if (typeof value !== "object" || value === null) return value;
+  return Object.entries(value)
+    .toSorted(([a], [b]) => (a < b ? -1 : 1))
+    .map(([name, one]) => [name, sorted(one)]);
+}
+
 /** With the right checksum. */
 function signed(text: string): Uint8Array {
   return bytesOf(`${digest.crc32(bytesOf(text)).toString(16).padStart(8, "0")} ${text}`);
@@ -70,7 +78,9 @@ describe("a ledger", () => {
     });
     fc.assert(
       fc.property(fc.record({ voter: key, log: text, ledger }), (kept) => {
-        expect(decodeLedger(encodeLedger(kept, digest), digest)).toEqual({ kind: "whole", value: kept });
+        const read = decodeLedger(encodeLedger(kept, digest), digest);
+        // As text: a deep comparison of hundreds of ledgers takes seconds.
+        expect(read.kind === "whole" && JSON.stringify(sorted(read.value)) === JSON.stringify(sorted(kept))).toBe(true);
       }),
       { numRuns: 200 },
     );
