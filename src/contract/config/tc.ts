@@ -99,7 +99,7 @@ function endpointMistakes(api: TcSurroundings["api"]): Mistake[] {
     if (isReachable) return [];
     return [{ field: "api.advertise", message: "must be an address that other coordinators can dial: tc.join is set" }];
   }
-  // An API on every interface needs it in any case, and is told so.
+  // An API on every interface needs it in any case, which another mistake says.
   if (tcEndpointOf(api) !== null || isWildcard(listen.host)) return [];
   const where = isLoopback(listen.host) ? "which differs at each start" : "beyond loopback";
   const message = `is missing: tc.join is set, and other coordinators must know where to reach this node. api.listen is ${showAddress(listen)}, ${where}`;

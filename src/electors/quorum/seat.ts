@@ -179,8 +179,8 @@ class Watch {
   readonly #claim: Claim;
   readonly #quorum: Quorum;
   readonly #tell: (leader: Leader | null) => void;
-  /** Undefined: nothing was told yet. */
-  #told: number | null | undefined;
+  /** Undefined: nothing was observed yet. */
+  #observed: number | null | undefined;
   #timer: Timer | null = null;
   #isStopped = false;
 
@@ -198,8 +198,8 @@ class Watch {
     this.#timer?.cancel();
     const { leader: observed } = this.#quorum;
     this.#timer = leader === null || observed === null ? null : clock.setTimer(observed.untilMs, () => this.look());
-    if (this.#told === epoch) return;
-    this.#told = epoch;
+    if (this.#observed === epoch) return;
+    this.#observed = epoch;
     this.#tell(leader);
   }
 

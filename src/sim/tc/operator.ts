@@ -73,7 +73,7 @@ export class Operator {
     const { scheduler } = world;
     const isThere = (): boolean => this.#stage.node(name) === node;
     scheduler.schedule(world.nowMs + TC_STOPPED_WITHIN_MS, scheduler.owner("operator"), () => {
-      if (isThere()) world.report(name, "it was told to stop, and still runs");
+      if (isThere()) world.report(name, "it was stopped, and still runs");
     });
     return world.call(name, () => {
       void node.service.stop().then(() => {

@@ -225,7 +225,7 @@ describe("a registration in another site's line", () => {
     vouch(hub, "forker", second);
     await take();
     expect(registry.site("forker")!.lines).toEqual([second, third]);
-    // By the one word of a site that was told of all of them at once.
+    // In one registration, by a site that learned of all of them at once.
     vouch(hub, "forker", { ...third, earlier: [first, second] });
     await take();
     expect(registry.site("forker")!.lines).toEqual([first, second, third]);
