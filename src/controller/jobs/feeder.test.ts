@@ -245,6 +245,33 @@ describe("the views", () => {
       expect([views.jobs.size, views.atPosition]).toEqual([1, 2]);
     });
 
+    it.each([
+      { what: "are built anew", missing: [], rebuilt: 1 },
+      { what: "are kept while nobody can say: the event is missing", missing: [{ first: 2, last: 2 }], rebuilt: 0 },
+    ])("of a server's own history of events, which has gone on, $what", async ({ missing, rebuilt }) => {
+      const { stage, records, clock, views, before } = await recorded();
+      for (const _ of [1, 2, 3]) await stage.submitMany(1);
+      await advance(clock, 1_000);
+      before.close();
+      // They have seen two events, of which the second is not the one of the log.
+      [views.atPosition, views.atLine] = [2, "f".repeat(64)];
+      const fold = newFold(digest);
+      const events: { sequence: number; bytes: Uint8Array; eventHash: string }[] = [];
+      fold.follow(({ event: { sequence }, bytes }) => events.push({ sequence, bytes, eventHash: fold.chain.hash! }));
+      for (const record of records) fold.apply(record);
+      const history = {
+        read: async function* (from: number, max: number) {
+          yield await Promise.resolve(events.slice(from - 1, from - 1 + max));
+        },
+        stats: () => ({ startSequence: 0 }),
+        missing: () => missing,
+      };
+      const feeder = new JobsFeeder({ fold, views, history, clock, logger: SILENT });
+      await advance(clock, 1_000);
+      expect(views.calls.filter((call) => call === OTHERS)).toHaveLength(rebuilt);
+      feeder.close();
+    });
+
     it("are not built anew where their own event comes", async () => {
       const { views, fold, clock, rest } = await ahead();
       for (const record of rest) fold.apply(record);

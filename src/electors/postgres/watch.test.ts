@@ -48,32 +48,32 @@ function observing(epoch = 1) {
 it("goes on for everybody when a watcher's callback throws, and says so in the log", async () => {
   const { server, state, clock, logged, tools } = observing();
   const observer = new Observer(tools);
-  const told: (number | null)[] = [];
+  const heard: (number | null)[] = [];
   observer.watch("1", "s", bug, nothing);
-  observer.watch("1", "s", (leader) => told.push(leader?.epoch ?? null), nothing);
+  observer.watch("1", "s", (leader) => heard.push(leader?.epoch ?? null), nothing);
   await pass(clock, 100);
   state.epoch = 2;
   await pass(clock, 1_100);
-  expect(told).toEqual([1, 2]);
+  expect(heard).toEqual([1, 2]);
   expect(logged).toEqual(Array(2).fill("a callback threw while the leader was observed"));
   // It was no fault of the session, which is one, and the other was the look for a pooler.
   expect(server.sessions).toHaveLength(2);
   observer.close();
 });
 
-it("goes on after an error when whoever is told of it throws", async () => {
+it("goes on after an error when whoever is heard of it throws", async () => {
   const { state, clock, tools } = observing();
   const observer = new Observer(tools);
-  const told: (number | null)[] = [];
+  const heard: (number | null)[] = [];
   const failures: unknown[] = [];
-  observer.watch("1", "s", (leader) => told.push(leader?.epoch ?? null), bug);
+  observer.watch("1", "s", (leader) => heard.push(leader?.epoch ?? null), bug);
   observer.watch("1", "s", nothing, (error) => failures.push(error));
   state.isDown = true;
   await pass(clock, 1_000);
   expect(failures.length).toBeGreaterThan(1);
   state.isDown = false;
   await pass(clock, 1_000);
-  expect(told).toEqual([1]);
+  expect(heard).toEqual([1]);
   const [leader] = await Promise.all([observer.read("1", "s"), pass(clock, 100)]);
   expect(leader?.epoch).toBe(1);
   observer.close();
@@ -94,14 +94,14 @@ it("pauses between attempts, though a session of its own ends with each", async 
 it("goes on when the logger throws, and whatever else throws with it", async () => {
   const { state, clock, tools } = observing();
   const observer = new Observer({ ...tools, logger: { info: bug, warn: bug, error: bug } });
-  const told: (number | null)[] = [];
+  const heard: (number | null)[] = [];
   observer.watch("1", "s", bug, bug);
-  observer.watch("1", "s", (leader) => told.push(leader?.epoch ?? null), nothing);
+  observer.watch("1", "s", (leader) => heard.push(leader?.epoch ?? null), nothing);
   await pass(clock, 100);
   state.isDown = true;
   await pass(clock, 1_100);
   Object.assign(state, { isDown: false, epoch: 2 });
   await pass(clock, 1_100);
-  expect(told).toEqual([1, 2]);
+  expect(heard).toEqual([1, 2]);
   observer.close();
 });

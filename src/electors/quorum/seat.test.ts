@@ -214,35 +214,35 @@ describe("what a lease can't carry is refused", () => {
 });
 
 describe("an observer", () => {
-  function watched(quorum: HandQuorum): { told: (number | null)[]; stop: () => void } {
-    const told: (number | null)[] = [];
-    const tell = (leader: Leader | null): void => void told.push(leader?.epoch ?? null);
-    return { told, stop: quorum.sit().seat.watch(tell) };
+  function watched(quorum: HandQuorum): { heard: (number | null)[]; stop: () => void } {
+    const heard: (number | null)[] = [];
+    const tell = (leader: Leader | null): void => void heard.push(leader?.epoch ?? null);
+    return { heard, stop: quorum.sit().seat.watch(tell) };
   }
 
   it("learns the present leader, then each change, and none twice", async () => {
     const quorum = new HandQuorum();
-    const { told, stop } = watched(quorum);
+    const { heard, stop } = watched(quorum);
     await settled();
     for (const epoch of [7, 7, null, 8, 9]) quorum.observe(epoch);
-    expect(told).toEqual([null, 7, null, 8, 9]);
+    expect(heard).toEqual([null, 7, null, 8, 9]);
     stop();
     quorum.observe(10);
-    expect(told).toEqual([null, 7, null, 8, 9]);
+    expect(heard).toEqual([null, 7, null, 8, 9]);
   });
 
   it("learns that a lease has ended by itself, and not before it was renewed for the last time", async () => {
     const quorum = new HandQuorum();
     const { nowMs } = quorum.clock;
     quorum.observe(7, nowMs + 3_000);
-    const { told } = watched(quorum);
+    const { heard } = watched(quorum);
     await settled();
     // Nobody reports a renewal: it changes nothing but the end.
     quorum.leader = { ...quorum.leader!, untilMs: nowMs + 4_000 };
     await quorum.clock.advance(3_999);
-    expect(told).toEqual([7]);
+    expect(heard).toEqual([7]);
     await quorum.clock.advance(1);
-    expect(told).toEqual([7, null]);
+    expect(heard).toEqual([7, null]);
     expect(await quorum.sit().seat.leader()).toBeNull();
   });
 });
