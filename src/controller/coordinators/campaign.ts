@@ -1,16 +1,22 @@
 // A campaign: who leads, asked of everybody; then the term, first of this node's own voter, then of the others at once.
 
-import { Candidacy, type CoordinatorStatus, preVote, type QuorumLeader, type Roster } from "../../core/lease/index.ts";
+import {
+  Candidacy,
+  type CoordinatorStatus,
+  type PreVote,
+  preVote,
+  type QuorumLeader,
+  type Roster,
+} from "../../core/lease/index.ts";
 import type { CoordinatorContext } from "./context.ts";
-import { CANDIDACY_MS, PRE_VOTE_MS } from "./limits.ts";
+import { CANDIDACY_MS, PRE_VOTE_MS, PRE_VOTE_REST_MS } from "./limits.ts";
 
 /** Null: somebody leads, or there is no quorum. */
 export async function campaign(context: CoordinatorContext): Promise<QuorumLeader | null> {
   const { desk, options } = context;
-  const statuses = await allStatuses(context);
+  const vote = await askWhoLeads(context);
   const { clusterId, roster } = desk.ledger;
   if (clusterId === null || roster === null || desk.isOutdated || desk.isLeaving) return null;
-  const vote = preVote(options.self, desk.ledger, statuses);
   if (vote.kind === "wait") return null;
   const candidacy = new Candidacy({ self: options.self, clusterId, roster, term: vote.term });
   await askAll(context, candidacy);
@@ -19,15 +25,25 @@ export async function campaign(context: CoordinatorContext): Promise<QuorumLeade
   return null;
 }
 
-/** This node's own one, and those of other members of its cluster. */
-async function allStatuses(context: CoordinatorContext): Promise<CoordinatorStatus[]> {
-  const { desk, otherEndpoints } = context;
-  const asked = otherEndpoints.map((endpoint) => context.statusOf(endpoint, PRE_VOTE_MS));
-  const answered = await Promise.all(asked);
-  const { clusterId } = desk.ledger;
-  return [desk.status, ...answered.filter((status) => status !== null && status.clusterId === clusterId)].filter(
-    (status) => status !== null,
-  );
+/**
+ * Of this node and all other members of its cluster. A leader that has stopped answers nothing, so a majority suffices; the rest are given a moment,
+ * because whoever knows a higher term would refuse this one.
+ */
+async function askWhoLeads(context: CoordinatorContext): Promise<PreVote> {
+  const { desk, options, otherEndpoints } = context;
+  const { ledger } = desk;
+  const answered: CoordinatorStatus[] = [];
+  let missing = otherEndpoints.length;
+  for (const endpoint of otherEndpoints)
+    void context.statusOf(endpoint, PRE_VOTE_MS).then((status) => {
+      missing -= 1;
+      if (status !== null && status.clusterId === ledger.clusterId) answered.push(status);
+      context.changed();
+    });
+  const vote = (): PreVote => preVote(options.self, desk.ledger, [desk.status, ...answered]);
+  await context.until(() => missing === 0 || vote().kind === "campaign", PRE_VOTE_MS);
+  await context.until(() => missing === 0, PRE_VOTE_REST_MS);
+  return vote();
 }
 
 async function askAll(context: CoordinatorContext, candidacy: Candidacy): Promise<void> {

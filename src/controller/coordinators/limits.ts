@@ -8,6 +8,8 @@ export const COORDINATOR_CALL_MS = 1_000;
 export const DESK_REQUESTS_MAX = 256;
 /** Who leads, asked of everybody before a campaign. */
 export const PRE_VOTE_MS = 500;
+/** Where a majority has said that nobody leads, the others may answer within this. */
+export const PRE_VOTE_REST_MS = 50;
 /** A campaign that has no quorum by then is lost. */
 export const CANDIDACY_MS = 1_000;
 /** After a campaign, or a pre-vote, that came to nothing: drawn between the two. */

@@ -1,6 +1,6 @@
 // The door of the coordinators' leader lease.
 
-export { Candidacy, preVote } from "./candidacy.ts";
+export { Candidacy, type PreVote, preVote } from "./candidacy.ts";
 export { foundingOf, type SeedWord } from "./founding.ts";
 export { type OverBecause, QuorumLeader, type RegistryChange } from "./leader.ts";
 export { MembershipList, type MembershipLease, normalisedEndpoint } from "./members.ts";
