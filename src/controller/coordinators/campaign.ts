@@ -21,7 +21,7 @@ export async function campaign(context: CoordinatorContext): Promise<QuorumLeade
   const candidacy = new Candidacy({ self: options.self, clusterId, roster, term: vote.term });
   await askAll(context, candidacy);
   if (candidacy.verdict === "won") return candidacy.leader();
-  abandon(context, roster, clusterId, vote.term);
+  abandon(context, candidacy, roster);
   return null;
 }
 
@@ -64,10 +64,15 @@ async function askAll(context: CoordinatorContext, candidacy: Candidacy): Promis
   await context.until(() => candidacy.verdict !== "open", CANDIDACY_MS);
 }
 
-/** The term is given up for good. Whoever granted it need not wait for its end. */
-function abandon(context: CoordinatorContext, { voters }: Roster, clusterId: string, term: number): void {
-  const { self: holder } = context.options;
-  for (const voter of voters) {
-    void context.vote(voter, { kind: "release", clusterId, holder, voter: voter.peer, term });
-  }
+/**
+ * The term is given up for good. Whoever granted it need not wait for its end. Where this node's own grant has not come, nobody else was asked, and
+ * nobody else hears of it: the same term may be asked for again, and a late release would free its voters then.
+ */
+function abandon(context: CoordinatorContext, candidacy: Candidacy, { voters }: Roster): void {
+  const { self } = context.options;
+  const { request } = candidacy.ownRequest();
+  const { clusterId, holder, term } = request;
+  for (const voter of voters)
+    if (candidacy.hasOwnGrant || voter.peer === self)
+      void context.vote(voter, { kind: "release", clusterId, holder, voter: voter.peer, term });
 }

@@ -1,13 +1,14 @@
 // What the loop must stand: answers that come late, disks that hang, nodes with two disks, requests without end.
 
 import { describe, expect, test } from "vitest";
+import type { PeerKey } from "../../core/kit/ids.ts";
 import type { VoterRequest } from "../../core/lease/index.ts";
-import { LEASE_TRUST_MS, LEASE_TTL_MS, REGISTRY_ENTRIES_MAX } from "../../core/lease/limits.ts";
-import { acquire, release, renew, rosterOf } from "../../core/lease/test-lease.ts";
+import { LEASE_BOOT_WAIT_MS, LEASE_TRUST_MS, LEASE_TTL_MS, REGISTRY_ENTRIES_MAX } from "../../core/lease/limits.ts";
+import { acquire, asked, ledgerOf, release, renew, rosterOf } from "../../core/lease/test-lease.ts";
 import { settled } from "../../loops/test-clock.ts";
 import type { Coordinator } from "./coordinator.ts";
-import { DESK_REQUESTS_MAX, LEAVE_MS } from "./limits.ts";
-import { Bench } from "./test-bench.ts";
+import { COORDINATOR_CALL_MS, DESK_REQUESTS_MAX, LEAVE_MS } from "./limits.ts";
+import { Bench, type Sent } from "./test-bench.ts";
 
 async function led(bench: Bench): Promise<Coordinator> {
   const coordinator = bench.start();
@@ -83,6 +84,51 @@ describe("a disk that hangs (trap 30)", () => {
     ask(release("b@1", "a@1", 7));
     await settled();
     expect(answered.length).toBe(DESK_REQUESTS_MAX + 1);
+  });
+});
+
+describe("a term that is given up before this node's own grant of it", () => {
+  const isVote = ({ request }: Sent): boolean => ["acquire", "renew", "release"].includes(request.kind);
+  const isRelease = ({ request }: Sent): boolean => request.kind === "release";
+
+  test("was never on the wire, not even in a release: the disk hung, the process was killed, and the same term is won after that", async () => {
+    const bench = new Bench();
+    bench.isLate = isRelease;
+    bench.isHung = true;
+    const killed = bench.start();
+    await bench.clock.advance(COORDINATOR_CALL_MS + 50);
+    expect(bench.sent.filter(isVote)).toEqual([]);
+    void killed.stop();
+    bench.isHung = false;
+    const restarted = bench.start();
+    await bench.clock.advance(100);
+    bench.arrive();
+    const votes = [...bench.others.values()].map((voter) =>
+      asked(voter, bench.clock.nowMs, acquire("c@1", voter.self, 2, voter.ledger.roster!)),
+    );
+    // With releases of the first attempt both would grant, and two leaders act.
+    expect([restarted.leads, ...votes]).toEqual([1, "lease-active", "lease-active"]);
+  });
+
+  test("was never on the wire either where this node's own voter refused it, and may grant the same one later", async () => {
+    const bench = new Bench();
+    const roster = rosterOf(0, 1, "a@1", "b@1", "c@1");
+    const grant = { term: 1, leader: "b@1" as PeerKey, released: false };
+    // c knows of term 8: a's campaign is for 9.
+    const c = bench.others.get("c")!;
+    for (const request of [acquire("c@1", "c@1", 8, roster), release("c@1", "c@1", 8)])
+      asked(c, bench.clock.nowMs, request);
+    const coordinator = bench.start({ ledger: ledgerOf(roster, { term: 1, grant }) });
+    await bench.clock.advance(LEASE_BOOT_WAIT_MS - 10);
+    bench.isHung = true;
+    void coordinator.answer("b", release("b@1", "a@1", 1));
+    const granted = coordinator.answer("b", acquire("b@1", "a@1", 2, roster));
+    await bench.clock.advance(200);
+    bench.recover();
+    await bench.clock.advance(100);
+    expect((await granted).outcome.kind).toBe("accepted");
+    expect(bench.sent.filter(isVote)).toEqual([]);
+    expect(coordinator.ledger.term).toBe(2);
   });
 });
 

@@ -31,9 +31,12 @@ export class Bench implements CoordinatorCalls, LedgerFile {
   isLost: Which = () => false;
   /** What is answered, and whose answer is kept until `deliver`. */
   isKept: Which = () => false;
+  /** What is under way until `arrive`. */
+  isLate: Which = () => false;
   /** Writes of the ledger do not end any more. */
   isHung = false;
   readonly #kept: (() => void)[] = [];
+  readonly #late: (() => void)[] = [];
   readonly #hung: (() => void)[] = [];
   readonly #roster;
 
@@ -80,6 +83,11 @@ export class Bench implements CoordinatorCalls, LedgerFile {
     for (const answer of this.#kept.splice(0)) answer();
   }
 
+  /** Late requests, in their order. */
+  arrive(): void {
+    for (const request of this.#late.splice(0)) request();
+  }
+
   /** Its disk works again, and ends what it was given. */
   recover(): void {
     this.isHung = false;
@@ -106,6 +114,7 @@ export class Bench implements CoordinatorCalls, LedgerFile {
       const timer = this.clock.setTimer(this.clock.nowMs + withinMs, () => resolve(null));
       const voter = this.others.get(to);
       if (voter === undefined || this.isLost(sent)) return;
+      if (this.isLate(sent)) return void this.#late.push(() => this.#answer(voter, request));
       const answer = this.#answer(voter, request) as AnswerTo<R>;
       const arrive = (): void => {
         timer.cancel();

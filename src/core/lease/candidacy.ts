@@ -3,7 +3,8 @@
 // refused does not begin, and who has been refused by too many ends at once.
 //
 // The candidate's own grant comes first, and is durable before any request for the term leaves. So a term that was once on the wire is never asked
-// for again by this node, also after a restart, and a release that is late can't be one of a later campaign in the same term.
+// for again by this node, also after a restart, and a release that is late can't be one of a later campaign in the same term. A release is on the
+// wire too: of a term without that grant nothing is sent to others, not even that it was given up.
 
 import { assert } from "../kit/assert.ts";
 import type { PeerKey } from "../kit/ids.ts";
@@ -50,16 +51,14 @@ export class Candidacy {
   readonly #granted = new Set<PeerKey>();
   readonly #refused = new Set<PeerKey>();
   #isLost = false;
-  /** The highest term of an answer: this node has to go above it. */
-  #termMax: number;
 
   constructor(options: CandidacyOptions) {
     this.#options = options;
-    this.#termMax = options.term;
   }
 
-  get termMax(): number {
-    return this.#termMax;
+  /** This node's own grant is durable. False: nobody else has heard of the term, or ever must. */
+  get hasOwnGrant(): boolean {
+    return this.#granted.has(this.#options.self);
   }
 
   /** To itself. The others are asked after it was granted. */
@@ -70,13 +69,12 @@ export class Candidacy {
   }
 
   otherRequests(): Outgoing[] {
-    assert(this.#granted.has(this.#options.self), "the candidate's own grant is durable before it asks others");
+    assert(this.hasOwnGrant, "the candidate's own grant is durable before it asks others");
     const { roster, self } = this.#options;
     return roster.voters.filter(({ peer }) => peer !== self).map((voter) => this.#requestTo(voter));
   }
 
   took(sent: Outgoing, sentAt: Instant, answer: VoterAnswer): void {
-    this.#termMax = Math.max(this.#termMax, answer.term);
     if (!isFrom(sent, answer)) return;
     const { term } = this.#options;
     if (answer.term > term && isCredible(answer.term, term)) this.#isLost = true;

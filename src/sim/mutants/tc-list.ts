@@ -47,9 +47,14 @@ export const TC_MUTANTS: readonly Mutant[] = [
     },
     {
       file: CANDIDACY,
-      find: `    assert(this.#granted.has(this.#options.self), "the candidate's own grant is durable before it asks others");\n`,
+      find: `    assert(this.hasOwnGrant, "the candidate's own grant is durable before it asks others");\n`,
     },
   ),
+  mutant("releases-before-own-grant", "2.3 release", {
+    file: "controller/coordinators/campaign.ts",
+    find: "    if (candidacy.hasOwnGrant || voter.peer === self)\n",
+    replace: "    if (candidacy.hasOwnGrant || self !== null)\n",
+  }),
   mutant("term-falls-after-unobserved-vote", "2.3 terms", {
     file: VOTER,
     find: 'if (request.term <= ledger.term && !this.#holds(request)) return "term-stale";',

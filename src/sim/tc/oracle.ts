@@ -353,7 +353,8 @@ export class TcOracle {
     if (durable === null || durable.term < term) this.#report(node, `it asks for term ${term} without its own grant`);
   }
 
-  releasing(node: TcNode, term: number): void {
+  releasing(node: TcNode, term: number, durable: Ledger | null): void {
+    if (durable === null || durable.term < term) this.#report(node, `it releases term ${term} without its own grant`);
     if (node.coordinator.leads === term) this.#report(node, `it releases term ${term} while its gate is open`);
     if (node.working === term) this.#report(node, `it releases term ${term} while its work runs`);
   }

@@ -218,7 +218,7 @@ export class Stage {
     this.world.scheduler.narrate(node.name, () => `${request.kind} to ${to}`);
     if (request.kind === "registry" && request.entry.endpoint === this.places.endpointOf(node.name))
       if (request.change === "register") this.#registering(node);
-    if (request.kind === "release") this.oracle.releasing(node, request.term);
+    if (request.kind === "release") this.oracle.releasing(node, request.term, this.durable(node.name));
     const isLost = request.kind === "release" && !this.oracle.hasWon(node, request.term);
     if (isLost) reached(this.oracle.probes, "candidacy-lost");
     if (request.kind !== "acquire" && request.kind !== "renew") return request;
