@@ -12,6 +12,7 @@ import {
   isVoter,
   type KnownLeader,
   normalisedEndpoint,
+  type QuorumLeader,
   type SeedWord,
   type VoterAnswer,
   type VoterRequest,
@@ -292,24 +293,39 @@ export class Coordinator {
   }
 
   async #campaign(): Promise<void> {
-    const { options } = this.#context;
-    const leader = await campaign(this.#context);
+    const { random } = this.#context.options;
+    let leader = await campaign(this.#context);
     if (leader === null) {
       // Others hear of a release a moment later.
       const isFresh = this.#nowMs < this.#releasedMs + AFTER_RELEASE_MS;
-      const againMs = isFresh ? RELEASE_RANK_MS : options.random.between(CAMPAIGN_AGAIN_MS_MIN, CAMPAIGN_AGAIN_MS_MAX);
+      const againMs = isFresh ? RELEASE_RANK_MS : random.between(CAMPAIGN_AGAIN_MS_MIN, CAMPAIGN_AGAIN_MS_MAX);
       this.#notBeforeMs = this.#nowMs + againMs;
       return;
     }
-    options.news({ kind: "elected", term: leader.term });
-    this.#leading = new Leading(this.#context, leader);
-    this.#ended = this.#leading.live();
+    while (leader !== null) leader = await this.#lead(leader);
+    const restMs = random.between(CAMPAIGN_AGAIN_MS_MIN, CAMPAIGN_AGAIN_MS_MAX);
+    this.#notBeforeMs = Math.max(this.#notBeforeMs, this.#nowMs + restMs);
+    this.#context.changed();
+  }
+
+  /**
+   * Until this leadership is over. A voter that has given this term, or a higher one, to a candidate that lost can't follow in this one: while the
+   * others still hold the lease for this node, it campaigns again, before anybody else can. Else candidates that are many, or far apart, would end each
+   * other's leaderships, one after the other.
+   */
+  async #lead(leader: QuorumLeader): Promise<QuorumLeader | null> {
+    this.#context.options.news({ kind: "elected", term: leader.term });
+    const leading = new Leading(this.#context, leader);
+    this.#leading = leading;
+    this.#ended = leading.live();
     this.#context.changed();
     await this.#ended;
     this.#leading = null;
-    const restMs = options.random.between(CAMPAIGN_AGAIN_MS_MIN, CAMPAIGN_AGAIN_MS_MAX);
-    this.#notBeforeMs = Math.max(this.#notBeforeMs, this.#nowMs + restMs);
-    this.#context.changed();
+    const isOutvoted = leader.over === "higher-term" && !this.#context.isStopped && this.#mayCampaign;
+    const next = isOutvoted ? await campaign(this.#context) : null;
+    if (next === null) leading.giveBack();
+    else leading.goesOn();
+    return next;
   }
 
   #released(): void {

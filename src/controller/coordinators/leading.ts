@@ -1,4 +1,4 @@
-// One leadership: rounds of renewals, the changes that are due, the work while the gate is open; and at its end first the work, then the release.
+// One leadership: rounds of renewals, the changes that are due, the work while the gate is open; and at its end first the work, then `giveBack`.
 // A release that left earlier would let another one lead while this one still acts.
 
 import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
@@ -67,7 +67,16 @@ export class Leading {
     leader.release();
     options.news({ kind: "over", term: leader.term, because: leader.over ?? "released" });
     if (this.#hasBegun) await options.work.ends(leader.term);
+  }
+
+  /** After the end. */
+  giveBack(): void {
     void this.#releaseAll().then(this.#released.resolve);
+  }
+
+  /** After the end: this node leads on, in a higher term, with the grants of the same voters. */
+  goesOn(): void {
+    this.#released.resolve(false);
   }
 
   /** Whoever is listed, by identity, with where it can be reached. */

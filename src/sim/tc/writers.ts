@@ -92,9 +92,10 @@ export class Writers {
     backend.isBusy = false;
   }
 
-  /** What was there before is there again. */
+  /** What was there before is there again, as whoever leads has it: one that was stopped for long may know an older roster. */
   #checkUndone({ endpoint, possible }: Backend): void {
-    const { leader, world } = this.#stage;
+    const { nodes, world } = this.#stage;
+    const leader = nodes.find(({ coordinator }) => coordinator.leads !== null);
     const leadership = leader?.coordinator.leadership ?? null;
     if (leader === undefined || leadership === null || leadership.committed !== leadership.roster) return;
     const hash = leadership.roster.registry.find((entry) => entry.endpoint === endpoint)?.backendHash ?? null;
