@@ -1,8 +1,10 @@
 // A campaign: who leads, asked of everybody; then the term, first of this node's own voter, then of the others at once.
 
+import type { PeerKey } from "../../core/kit/ids.ts";
 import {
   Candidacy,
   type CoordinatorStatus,
+  hasMajority,
   type PreVote,
   preVote,
   type QuorumLeader,
@@ -11,25 +13,27 @@ import {
 import type { CoordinatorContext } from "./context.ts";
 import { CANDIDACY_MS, PRE_VOTE_MS, PRE_VOTE_REST_MS } from "./limits.ts";
 
-/** Null: somebody leads, or there is no quorum. */
-export async function campaign(context: CoordinatorContext): Promise<QuorumLeader | null> {
+/** Waits: as far as a majority knows somebody leads, or there is none that answers; nobody was asked for anything. */
+export type Campaign = { readonly kind: "won"; readonly leader: QuorumLeader } | { readonly kind: "lost" | "waits" };
+
+export async function campaign(context: CoordinatorContext): Promise<Campaign> {
   const { desk, options } = context;
-  const vote = await askWhoLeads(context);
+  const { vote, answered } = await askWhoLeads(context);
   const { clusterId, roster } = desk.ledger;
-  if (clusterId === null || roster === null || desk.isOutdated || desk.isLeaving) return null;
-  if (vote.kind === "wait") return null;
+  if (clusterId === null || roster === null || desk.isOutdated || desk.isLeaving || vote.kind === "wait")
+    return { kind: "waits" };
   const candidacy = new Candidacy({ self: options.self, clusterId, roster, term: vote.term });
-  await askAll(context, candidacy);
-  if (candidacy.verdict === "won") return candidacy.leader();
+  await askAll(context, candidacy, answered);
+  if (candidacy.verdict === "won") return { kind: "won", leader: candidacy.leader() };
   abandon(context, candidacy, roster);
-  return null;
+  return { kind: "lost" };
 }
 
 /**
- * Of this node and all other members of its cluster. A leader that has stopped answers nothing, so a majority suffices; the rest are given a moment,
- * because whoever knows a higher term would refuse this one.
+ * Of this node and all other members of its cluster. A leader that has stopped answers nothing, so a majority suffices, whatever it says; the others
+ * are given a moment, because whoever knows a higher term would refuse this one.
  */
-async function askWhoLeads(context: CoordinatorContext): Promise<PreVote> {
+async function askWhoLeads(context: CoordinatorContext): Promise<{ vote: PreVote; answered: ReadonlySet<PeerKey> }> {
   const { desk, options, otherEndpoints } = context;
   const { ledger } = desk;
   const answered: CoordinatorStatus[] = [];
@@ -40,13 +44,20 @@ async function askWhoLeads(context: CoordinatorContext): Promise<PreVote> {
       if (status !== null && status.clusterId === ledger.clusterId) answered.push(status);
       context.changed();
     });
-  const vote = (): PreVote => preVote(options.self, desk.ledger, [desk.status, ...answered]);
-  await context.until(() => missing === 0 || vote().kind === "campaign", PRE_VOTE_MS);
+  const hasAnswered = (peer: PeerKey): boolean => peer === options.self || answered.some(({ self }) => self === peer);
+  const voters = ledger.roster?.voters ?? [];
+  await context.until(() => missing === 0 || hasMajority(voters, hasAnswered), PRE_VOTE_MS);
   await context.until(() => missing === 0, PRE_VOTE_REST_MS);
-  return vote();
+  const vote = preVote(options.self, desk.ledger, [desk.status, ...answered]);
+  return { vote, answered: new Set(answered.map(({ self }) => self)) };
 }
 
-async function askAll(context: CoordinatorContext, candidacy: Candidacy): Promise<void> {
+/** `answering`: those that have just answered. */
+async function askAll(
+  context: CoordinatorContext,
+  candidacy: Candidacy,
+  answering: ReadonlySet<PeerKey>,
+): Promise<void> {
   const own = candidacy.ownRequest();
   const sentAt = context.now();
   const answer = await context.vote(own.to, own.request);
@@ -61,7 +72,7 @@ async function askAll(context: CoordinatorContext, candidacy: Candidacy): Promis
       context.changed();
     });
   }
-  await context.until(() => candidacy.verdict !== "open", CANDIDACY_MS);
+  await context.until(() => candidacy.verdict !== "open" || candidacy.isHopeless(answering), CANDIDACY_MS);
 }
 
 /**

@@ -27,6 +27,7 @@ import type {
 } from "../../ports/coordinators.ts";
 import { COORDINATOR_CALL_MS } from "./limits.ts";
 import { LedgerDesk } from "./ledger-desk.ts";
+import { Pace } from "./pace.ts";
 
 /** What a leader is for. */
 export interface CoordinatorWork {
@@ -77,6 +78,7 @@ export class CoordinatorContext {
   readonly desk: LedgerDesk;
   readonly members = new MembershipList();
   readonly sightings = new Sightings();
+  readonly pace = new Pace();
   /** Wakes the loop that follows and leads. */
   readonly bell: Bell;
   #isStopped = false;
@@ -85,7 +87,7 @@ export class CoordinatorContext {
 
   constructor(options: CoordinatorOptions) {
     this.options = options;
-    this.desk = new LedgerDesk(options);
+    this.desk = new LedgerDesk(options, this.pace);
     this.bell = new Bell(options.clock);
   }
 
@@ -155,11 +157,11 @@ export class CoordinatorContext {
   /** Its own voter is asked at its desk, whose disk may hang. Null: no answer, or somebody else's than its certificate says. */
   async vote(to: RosterVoter, request: VoterRequest, withinMs = COORDINATOR_CALL_MS): Promise<VoterAnswer | null> {
     const { self, clock } = this.options;
-    if (to.peer === self) return within(clock, withinMs, this.desk.decide(this.selfId, request), null);
     const sentMs = clock.monotonicMs();
+    if (to.peer === self) return within(clock, withinMs, this.desk.decide(this.selfId, request), null);
     const answered = await this.options.calls.call(this.addressOf(to), request, withinMs);
     if (answered === null || nodeIdOf(answered.answer.voter) !== answered.from) return null;
-    this.sightings.answered(answered.answer.voter, sentMs, this.options.clock.monotonicMs());
+    this.#answered(answered.answer.voter, sentMs);
     const { roster, clusterId, voter } = answered.answer;
     if (clusterId !== null && clusterId !== request.clusterId) this.met(voter, clusterId);
     if (roster !== null && clusterId === this.desk.ledger.clusterId) this.desk.noteTerm(roster.term);
@@ -171,10 +173,16 @@ export class CoordinatorContext {
     const sentMs = this.options.clock.monotonicMs();
     const answered = await this.options.calls.call(endpoint, { kind: "status" }, withinMs);
     if (answered === null || nodeIdOf(answered.answer.self) !== answered.from) return null;
-    this.sightings.answered(answered.answer.self, sentMs, this.options.clock.monotonicMs());
+    this.#answered(answered.answer.self, sentMs);
     const { roster, clusterId } = answered.answer;
     if (roster !== null && clusterId === this.desk.ledger.clusterId) this.desk.noteTerm(roster.term);
     return answered.answer;
+  }
+
+  #answered(voter: PeerKey, sentMs: number): void {
+    const nowMs = this.options.clock.monotonicMs();
+    this.sightings.answered(voter, sentMs, nowMs);
+    this.pace.called(nowMs - sentMs);
   }
 
   /** Of another cluster than this node's. */

@@ -132,6 +132,50 @@ describe("a term that is given up before this node's own grant of it", () => {
   });
 });
 
+describe("when a leadership has ended", () => {
+  /** Until this node acts, since the end of the lease of a leader that has stopped. */
+  const succession = async (leader: "b" | "c"): Promise<number> => {
+    const bench = new Bench();
+    bench.isLost = ({ to }) => to === leader;
+    const coordinator = bench.start();
+    const { nowMs } = bench.clock;
+    const roster = rosterOf(0, 1, "a@1", "b@1", "c@1");
+    for (const request of [acquire, renew]) {
+      const of = (voter: string) => request(`${leader}@1`, voter, 1, { ...roster, term: request === renew ? 1 : 0 });
+      await coordinator.answer(leader, of("a@1"));
+      for (const voter of bench.others.values()) expect(asked(voter, nowMs, of(voter.self))).toBe("accepted");
+    }
+    await bench.clock.advance(2 * LEASE_TTL_MS);
+    expect(coordinator.leads).toBe(2);
+    return coordinator.electedMs! - (nowMs + LEASE_TTL_MS);
+  };
+
+  test("and whoever led answers nothing, the first of the others leads at once: nobody waits for answers that do not come", async () => {
+    expect(await succession("b")).toBeLessThan(100);
+    expect(await succession("c")).toBeLessThan(100);
+  });
+
+  test("and a majority knows a leader that this node can't hear, it asks a few times in a second, not without end", async () => {
+    const bench = new Bench();
+    const roster = rosterOf(0, 1, "a@1", "b@1", "c@1");
+    const coordinator = bench.start({ isWanted: () => true });
+    const renewed = async (seconds: number): Promise<void> => {
+      for (let at = 0; at < seconds; at++) {
+        for (const voter of bench.others.values())
+          asked(voter, bench.clock.nowMs, acquire("b@1", voter.self, 1, roster));
+        await bench.clock.advance(1_000);
+      }
+    };
+    await renewed(2);
+    const before = bench.kinds("status").length;
+    await renewed(20);
+    expect(coordinator.leads).toBeNull();
+    const each = (bench.kinds("status").length - before) / 20 / bench.others.size;
+    expect(each).toBeGreaterThan(1);
+    expect(each).toBeLessThan(8);
+  });
+});
+
 describe("an identity with two disks", () => {
   const replaced = async (bench: Bench, coordinator: Coordinator, by: string): Promise<void> => {
     bench.seat(by);

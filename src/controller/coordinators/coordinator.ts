@@ -12,6 +12,7 @@ import {
   isVoter,
   type KnownLeader,
   normalisedEndpoint,
+  placeOf,
   type QuorumLeader,
   type SeedWord,
   type VoterAnswer,
@@ -19,18 +20,10 @@ import {
 } from "../../core/lease/index.ts";
 import { within } from "../../loops/time.ts";
 import type { AnswerTo, CoordinatorRequest, LeaveResult } from "../../ports/coordinators.ts";
-import { campaign } from "./campaign.ts";
+import { type Campaign, campaign } from "./campaign.ts";
 import { CoordinatorContext, type CoordinatorOptions } from "./context.ts";
 import { Leading } from "./leading.ts";
-import {
-  AFTER_RELEASE_MS,
-  CAMPAIGN_AGAIN_MS_MAX,
-  CAMPAIGN_AGAIN_MS_MIN,
-  FOUNDING_EVERY_MS,
-  RELEASE_RANK_MS,
-  RELEASED_AWAY_MS,
-  STOP_MS,
-} from "./limits.ts";
+import { FOUNDING_EVERY_MS, RELEASED_AWAY_MS, STOP_MS, VAIN_DOUBLINGS_MAX } from "./limits.ts";
 import { Membership } from "./membership.ts";
 import { Registration } from "./registration.ts";
 import { RegistryWrites } from "./registry-writes.ts";
@@ -52,9 +45,10 @@ export class Coordinator {
   #ended: Promise<void> = Promise.resolve();
   /** After a release of its own, or a campaign that came to nothing. */
   #notBeforeMs = -Infinity;
+  /** Campaigns that came to nothing, since somebody led; at most VAIN_DOUBLINGS_MAX. */
+  #vain = 0;
   /** Its place among the candidates, after a lease that ended. */
   #turnMs = -Infinity;
-  #releasedMs = -Infinity;
 
   constructor(options: CoordinatorOptions) {
     this.#context = new CoordinatorContext(options);
@@ -230,8 +224,17 @@ export class Coordinator {
     while (!this.#context.isStopped) {
       if (this.ledger.clusterId === null) await this.#found();
       else if (this.#mayCampaign) await this.#campaign();
-      else await this.#context.bell.wait(this.#nextLookMs);
+      else await this.#follow();
     }
+  }
+
+  async #follow(): Promise<void> {
+    const { desk, options, bell } = this.#context;
+    const { leader, promisedUntilMs } = desk;
+    if (leader !== null && leader.peer !== options.self && promisedUntilMs !== null)
+      this.#turnMs = promisedUntilMs + this.#placeMs;
+    if (this.observed !== null) this.#vain = 0;
+    await bell.wait(this.#nextLookMs);
   }
 
   async #found(): Promise<void> {
@@ -278,33 +281,32 @@ export class Coordinator {
 
   /** When something may be due without anybody ringing. */
   get #nextLookMs(): number {
-    const { leader, promisedUntilMs } = this.#context.desk;
-    const isOther = leader !== null && leader.peer !== this.#context.options.self;
-    if (isOther && promisedUntilMs !== null) this.#turnMs = promisedUntilMs + this.#rankMs;
     const dueMs = Math.max(this.#notBeforeMs, this.#turnMs);
     return dueMs > this.#nowMs ? dueMs : this.#nowMs + FOUNDING_EVERY_MS;
   }
 
   /** The voters go one after the other, so that the first one wins before the second begins. */
-  get #rankMs(): number {
-    const { desk, options } = this.#context;
-    const rank = desk.ledger.roster?.voters.findIndex(({ peer }) => peer === options.self) ?? 0;
-    return Math.max(0, rank) * RELEASE_RANK_MS;
+  get #placeMs(): number {
+    const { desk, options, pace } = this.#context;
+    return placeOf(options.self, desk.ledger) * pace.turnMs;
   }
 
   async #campaign(): Promise<void> {
-    const { random } = this.#context.options;
-    let leader = await campaign(this.#context);
-    if (leader === null) {
-      // Others hear of a release a moment later.
-      const isFresh = this.#nowMs < this.#releasedMs + AFTER_RELEASE_MS;
-      const againMs = isFresh ? RELEASE_RANK_MS : random.between(CAMPAIGN_AGAIN_MS_MIN, CAMPAIGN_AGAIN_MS_MAX);
-      this.#notBeforeMs = this.#nowMs + againMs;
-      return;
+    let campaigned = await campaign(this.#context);
+    while (campaigned.kind === "won") {
+      this.#vain = 0;
+      campaigned = await this.#lead(campaigned.leader);
     }
-    while (leader !== null) leader = await this.#lead(leader);
-    const restMs = random.between(CAMPAIGN_AGAIN_MS_MIN, CAMPAIGN_AGAIN_MS_MAX);
-    this.#notBeforeMs = Math.max(this.#notBeforeMs, this.#nowMs + restMs);
+    const { pace, options } = this.#context;
+    const doubledMs = pace.turnMs * 2 ** this.#vain;
+    this.#vain = Math.min(this.#vain + 1, VAIN_DOUBLINGS_MAX);
+    // Who waits asks soon again: a lease may end elsewhere a little later than here, and a release arrive. Candidates must not lose in step.
+    const restMs = campaigned.kind === "waits" ? doubledMs : doubledMs * options.random.between(0, 1);
+    this.#rest(this.#placeMs + restMs);
+  }
+
+  #rest(forMs: number): void {
+    this.#notBeforeMs = Math.max(this.#notBeforeMs, this.#nowMs + forMs);
     this.#context.changed();
   }
 
@@ -313,7 +315,7 @@ export class Coordinator {
    * others still hold the lease for this node, it campaigns again, before anybody else can. Else candidates that are many, or far apart, would end each
    * other's leaderships, one after the other.
    */
-  async #lead(leader: QuorumLeader): Promise<QuorumLeader | null> {
+  async #lead(leader: QuorumLeader): Promise<Campaign> {
     this.#context.options.news({ kind: "elected", term: leader.term });
     const leading = new Leading(this.#context, leader);
     this.#leading = leading;
@@ -322,14 +324,13 @@ export class Coordinator {
     await this.#ended;
     this.#leading = null;
     const isOutvoted = leader.over === "higher-term" && !this.#context.isStopped && this.#mayCampaign;
-    const next = isOutvoted ? await campaign(this.#context) : null;
-    if (next === null) leading.giveBack();
-    else leading.goesOn();
+    const next: Campaign = isOutvoted ? await campaign(this.#context) : { kind: "lost" };
+    if (next.kind === "won") leading.goesOn();
+    else leading.giveBack();
     return next;
   }
 
   #released(): void {
-    this.#releasedMs = this.#nowMs;
-    this.#turnMs = this.#nowMs + this.#rankMs;
+    this.#turnMs = this.#nowMs + this.#placeMs;
   }
 }

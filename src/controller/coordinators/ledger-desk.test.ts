@@ -5,6 +5,7 @@ import { peerKey } from "../../core/kit/ids.ts";
 import { EMPTY_LEDGER, type Ledger, type Roster, type VoterRequest } from "../../core/lease/index.ts";
 import { HandClock, settled } from "../../loops/test-clock.ts";
 import { LedgerDesk } from "./ledger-desk.ts";
+import { Pace } from "./pace.ts";
 
 const [A, B] = [peerKey("a", "1"), peerKey("b", "1")];
 const ROSTER: Roster = {
@@ -30,7 +31,7 @@ function deskOn() {
       }),
   };
   const fatal = (error: unknown): void => void errors.push(error);
-  const desk = new LedgerDesk({ self: B, ledger: EMPTY_LEDGER, file, clock: new HandClock(), fatal });
+  const desk = new LedgerDesk({ self: B, ledger: EMPTY_LEDGER, file, clock: new HandClock(), fatal }, new Pace());
   const answers: string[] = [];
   const ask = (caller: string, request: VoterRequest): void =>
     void desk.decide(caller, request).then(({ outcome, term }) => answers.push(`${outcome.kind} ${term}`));

@@ -13,6 +13,7 @@ import {
 import type { Clock } from "../../ports/clock.ts";
 import type { LedgerFile } from "../../ports/coordinators.ts";
 import { DESK_REQUESTS_MAX } from "./limits.ts";
+import type { Pace } from "./pace.ts";
 
 export interface DeskOptions {
   readonly self: PeerKey;
@@ -24,6 +25,7 @@ export interface DeskOptions {
 
 export class LedgerDesk {
   readonly #options: DeskOptions;
+  readonly #pace: Pace;
   readonly #voter: Voter;
   #last: Promise<unknown> = Promise.resolve();
   /** Requests that wait for their turn, or have it. */
@@ -35,8 +37,9 @@ export class LedgerDesk {
   #written: Promise<void> = Promise.resolve();
   #onChange: (isReleased: boolean) => void = () => {};
 
-  constructor(options: DeskOptions) {
+  constructor(options: DeskOptions, pace: Pace) {
     this.#options = options;
+    this.#pace = pace;
     this.#ledger = options.ledger;
     this.#voter = new Voter(options.self, options.ledger, options.clock.monotonicMs());
   }
@@ -122,8 +125,11 @@ export class LedgerDesk {
   }
 
   async #write(ledger: Ledger): Promise<void> {
-    this.#written = this.#options.file.write(ledger);
+    const { file, clock } = this.#options;
+    const beganMs = clock.monotonicMs();
+    this.#written = file.write(ledger);
     await this.#written;
+    this.#pace.wrote(clock.monotonicMs() - beganMs);
     this.#ledger = ledger;
   }
 

@@ -12,13 +12,13 @@ export const PRE_VOTE_MS = 500;
 export const PRE_VOTE_REST_MS = 50;
 /** A campaign that has no quorum by then is lost. */
 export const CANDIDACY_MS = 1_000;
-/** After a campaign, or a pre-vote, that came to nothing: drawn between the two. */
-export const CAMPAIGN_AGAIN_MS_MIN = 100;
-export const CAMPAIGN_AGAIN_MS_MAX = 600;
-/** After a release each candidate waits so long for each voter that is listed before it in the roster. */
-export const RELEASE_RANK_MS = 15;
-/** So long after a release a pre-vote that failed is tried again at once: the release has not reached everybody. */
-export const AFTER_RELEASE_MS = 100;
+/** Candidates begin so far apart, at least and at most (pace.ts). */
+export const TURN_MS_MIN = 15;
+export const TURN_MS_MAX = 400;
+/** So many of the last calls and writes say what one takes. */
+export const PACE_KEPT = 32;
+/** The rest after a campaign that came to nothing doubles so often, while nobody leads. */
+export const VAIN_DOUBLINGS_MAX = 4;
 /** Whoever released lets others go first. */
 export const RELEASED_AWAY_MS = 1_000;
 /** Between two announcements. */

@@ -1,7 +1,7 @@
 // Campaigns: the pre-vote, the term, the own grant.
 
 import { describe, expect, test } from "vitest";
-import { Candidacy, preVote } from "./candidacy.ts";
+import { Candidacy, placeOf, preVote } from "./candidacy.ts";
 import { GENERATION_TERMS, LEASE_TERM_JUMP_MAX } from "./limits.ts";
 import type { CoordinatorStatus } from "./model.ts";
 import { recovered } from "./roster.ts";
@@ -76,6 +76,27 @@ describe("the pre-vote", () => {
   });
 });
 
+describe("the place of a candidate, after a leadership has ended", () => {
+  const grantOf = (leader: string, term: number) => ({ term, leader: peer(leader), released: true });
+  const places = (...more: Parameters<typeof ledgerOf>): readonly number[] =>
+    ["a@1", "b@1", "c@1"].map((self) => placeOf(peer(self), ledgerOf(...more)));
+
+  test("is that in the roster, and whoever led comes last: the first one of the others begins at once", () => {
+    const led = { ...ABC, term: 4 };
+    expect(places(led, { term: 4, grant: grantOf("a@1", 4) })).toEqual([2, 0, 1]);
+    expect(places(led, { term: 4, grant: grantOf("b@1", 4) })).toEqual([0, 2, 1]);
+    expect(places(led)).toEqual([0, 1, 2]);
+  });
+
+  test("does not change for a candidate that lost: voters that have granted different ones must not take the same place", () => {
+    expect(places({ ...ABC, term: 4 }, { term: 6, grant: grantOf("a@1", 6) })).toEqual([0, 1, 2]);
+  });
+
+  test("a former leader that votes no more takes no place", () => {
+    expect(places({ ...ABC, term: 4 }, { term: 4, grant: grantOf("d@1", 4) })).toEqual([0, 1, 2]);
+  });
+});
+
 describe("a candidacy", () => {
   const candidacy = () => new Candidacy({ self: A, clusterId: CLUSTER, roster: ABC, term: 1 });
 
@@ -106,6 +127,18 @@ describe("a candidacy", () => {
     expect(one.verdict).toBe("open");
     one.took(toC!, at(0), refused(toC!, "term-stale", 1));
     expect(one.verdict).toBe("lost");
+  });
+
+  test("is hopeless where only silent voters could still grant it, and may be won all the same", () => {
+    const one = candidacy();
+    one.took(one.ownRequest(), at(0), accepted(one.ownRequest()));
+    const [toB, toC] = one.otherRequests();
+    const answering = new Set([peer("b@1")]);
+    expect(one.isHopeless(answering)).toBe(false);
+    one.took(toB!, at(0), refused(toB!, "term-stale", 1));
+    expect([one.isHopeless(answering), one.isHopeless(new Set([peer("b@1"), peer("c@1")]))]).toEqual([true, false]);
+    one.took(toC!, at(0), accepted(toC!));
+    expect([one.isHopeless(answering), one.verdict]).toEqual([false, "won"]);
   });
 
   test("a voter whose term is not believed refuses, and no more: the others elect (trap 31)", () => {

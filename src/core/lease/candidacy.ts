@@ -38,6 +38,18 @@ export function preVote(self: PeerKey, { roster, term }: Ledger, statuses: reado
   return { kind: "campaign", term: knownMax + 1 };
 }
 
+/**
+ * How many voters begin before this one when a leadership has ended: those that its roster lists before it. Whoever led comes last, because it has
+ * given its lease up, or is gone.
+ */
+export function placeOf(self: PeerKey, { roster, grant }: Ledger): number {
+  const voters = roster?.voters.map(({ peer }) => peer) ?? [];
+  // A candidate that lost has a grant too, but no roster of its own term.
+  const former = grant !== null && grant.term === roster?.term ? grant.leader : null;
+  const places = [...voters.filter((peer) => peer !== former), former];
+  return Math.max(0, places.indexOf(self));
+}
+
 export interface CandidacyOptions {
   readonly self: PeerKey;
   readonly clusterId: string;
@@ -89,6 +101,14 @@ export class Candidacy {
     if (this.#isLost || !hasMajority(roster.voters, (peer) => !this.#refused.has(peer))) return "lost";
     const isWon = this.#proofs.has(self) && hasMajority(roster.voters, (peer) => this.#proofs.has(peer));
     return isWon ? "won" : "open";
+  }
+
+  /** Nobody but these is expected to answer, and with what was refused there is no majority. Each may still answer: the verdict is open. */
+  isHopeless(expected: ReadonlySet<PeerKey>): boolean {
+    if (this.#refused.size === 0) return false;
+    const mayGrant = (peer: PeerKey): boolean =>
+      this.#granted.has(peer) || (expected.has(peer) && !this.#refused.has(peer));
+    return !hasMajority(this.#options.roster.voters, mayGrant);
   }
 
   leader(): QuorumLeader {

@@ -173,9 +173,8 @@ export const TC_MUTANTS: readonly Mutant[] = [
   }),
   mutant("release-with-open-gate", "2.3 release", {
     file: LEADING,
-    find: "    if (this.#hasBegun) await options.work.ends(leader.term);\n    void this.#releaseAll()",
-    replace:
-      "    void this.#releaseAll();\n    if (this.#hasBegun) await options.work.ends(leader.term);\n    void Promise.resolve(true)",
+    find: "    if (this.#hasBegun) await options.work.ends(leader.term);",
+    replace: "    this.giveBack();\n    if (this.#hasBegun) await options.work.ends(leader.term);",
   }),
   mutant("holder-by-id-only", "2.2 incarnation", {
     file: VOTER,
