@@ -104,7 +104,7 @@ describe("a term that is given up before this node's own grant of it", () => {
     await bench.clock.advance(100);
     bench.arrive();
     const votes = [...bench.others.values()].map((voter) =>
-      asked(voter, bench.clock.nowMs, acquire("c@1", voter.self, 2, voter.ledger.roster!)),
+      asked(voter, bench.clock.nowMs, acquire("c@1", voter.self, 2, voter.ledger.roster)),
     );
     // With releases of the first attempt both would grant, and two leaders act.
     expect([restarted.leads, ...votes]).toEqual([1, "lease-active", "lease-active"]);

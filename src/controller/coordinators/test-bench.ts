@@ -114,7 +114,10 @@ export class Bench implements CoordinatorCalls, LedgerFile {
       const timer = this.clock.setTimer(this.clock.nowMs + withinMs, () => resolve(null));
       const voter = this.others.get(to);
       if (voter === undefined || this.isLost(sent)) return;
-      if (this.isLate(sent)) return void this.#late.push(() => this.#answer(voter, request));
+      if (this.isLate(sent)) {
+        this.#late.push(() => this.#answer(voter, request));
+        return;
+      }
       const answer = this.#answer(voter, request) as AnswerTo<R>;
       const arrive = (): void => {
         timer.cancel();
