@@ -35,8 +35,8 @@ export type RegistryAnswer =
   | { readonly kind: "done"; readonly registry: RegistryEntries }
   /** It has as many entries as it takes: nothing has changed. */
   | { readonly kind: "full" }
-  /** A listed member has not stored it: nothing has changed. */
-  | { readonly kind: "not-replicated" }
+  /** A listed member did not answer, or has not stored it: nothing has changed. `missing`: endpoints of such members. */
+  | { readonly kind: "not-replicated"; readonly missing: readonly string[] }
   | { readonly kind: "not-leader"; readonly leaderEndpoint: string | null }
   /** The quorum was lost meanwhile: what became of the change is not known. */
   | { readonly kind: "unknown" };

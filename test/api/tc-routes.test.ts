@@ -408,8 +408,14 @@ describe("the registry", () => {
   it("a listed member that does not answer is 502 tc_rm_replication_failed, and nothing has changed", async () => {
     await using node = await startLeader();
     await node.ask(announce("n3"));
-    for (const asked of [register("https://b:1"), unregister("https://b:1")])
-      refused(await node.ask(asked), "tcRegister", "tc_rm_replication_failed");
+    for (const asked of [register("https://b:1"), unregister("https://b:1")]) {
+      const answer = await node.ask(asked);
+      refused(answer, "tcRegister", "tc_rm_replication_failed");
+      expect(answer.json).toMatchObject({
+        missing: ["https://n3:1"],
+        detail: expect.stringContaining("https://n3:1 did not answer"),
+      });
+    }
     expect((await node.ask(get("/v1/tc/rm/list"))).json["backends"]).toEqual([]);
     await node.ask(post("/v1/tc/cluster/leave", undefined, "server/n3"));
     expect((await node.ask(register("https://b:1"))).status).toBe(200);

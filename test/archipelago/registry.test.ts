@@ -55,7 +55,7 @@ it(
     const refused = await change("register", island, hashOf("c"));
     const views = await Promise.all([island.view(), other!.view()]);
     silent!.node.cont();
-    expect(refused).toMatchObject({ status: 502, body: { error: "tc_rm_replication_failed" } });
+    expect(refused).toMatchObject({ status: 502, body: { error: "tc_rm_replication_failed", missing: [silent!.url] } });
     for (const view of views) expect(view!.registry.map((one) => one.backend_hash)).not.toContain(hashOf("c"));
     await islands.settled();
     expect(await shownAt(hashOf("c"))).toBe("");

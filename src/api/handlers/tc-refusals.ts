@@ -58,10 +58,7 @@ function generation(term: number): number {
 export function refusedChange(nodeId: string, answer: Exclude<RegistryAnswer, { kind: "done" }>): Refusal {
   switch (answer.kind) {
     case "not-replicated":
-      return new Refusal(
-        "tc_rm_replication_failed",
-        "A listed member did not answer, or did not store the change: nothing has changed. Repeat it when all members answer (GET /v1/tc/cluster/list).",
-      );
+      return notReplicated(answer.missing);
     case "not-leader":
       return notLeader(nodeId, answer.leaderEndpoint);
     case "full":
@@ -77,6 +74,15 @@ export function refusedChange(nodeId: string, answer: Exclude<RegistryAnswer, { 
     default:
       return assertNever(answer, "refusedChange");
   }
+}
+
+function notReplicated(missing: readonly string[]): Refusal {
+  const who = missing.length === 0 ? "A listed member" : missing.join(", ");
+  return new Refusal(
+    "tc_rm_replication_failed",
+    `${who} did not answer, or did not store the change: nothing has changed. Repeat it when all members answer (GET /v1/tc/cluster/list).`,
+    { missing },
+  );
 }
 
 function notLeader(nodeId: string, endpoint: string | null): Refusal {

@@ -171,7 +171,7 @@ export class Coordinator {
         members.announce(wallMs, caller, request.endpoint);
         return { endpoints: members.endpoints(wallMs) };
       case "leave":
-        members.leave(caller);
+        if (members.leave(caller)) this.#leading?.hurry();
         return { endpoints: members.endpoints(wallMs) };
       case "registry":
         return this.#registry.write(request);

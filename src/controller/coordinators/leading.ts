@@ -2,9 +2,18 @@
 // A release that left earlier would let another one lead while this one still acts.
 
 import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
-import { majorityOf, type Outgoing, type QuorumLeader, type RosterVoter } from "../../core/lease/index.ts";
-import type { CoordinatorContext } from "./context.ts";
+import { isVoter, majorityOf, type Outgoing, type QuorumLeader, type RosterVoter } from "../../core/lease/index.ts";
 import { LEASE_RENEW_MS } from "../../core/lease/limits.ts";
+import type { Instant } from "../../core/trust/window.ts";
+import type { CoordinatorContext } from "./context.ts";
+import { REMOVED_ROUNDS } from "./limits.ts";
+
+interface Preflight {
+  /** With this node. */
+  readonly peers: readonly PeerKey[];
+  /** Endpoints of those that did not answer, or not as members. */
+  readonly missing: readonly string[];
+}
 
 export class Leading {
   readonly leader: QuorumLeader;
@@ -13,6 +22,8 @@ export class Leading {
   readonly #context: CoordinatorContext;
   /** Listed members that are no voters, by identity, as they answered last. */
   readonly #met = new Map<string, RosterVoter>();
+  /** Voters that this leader has removed, and for how many rounds more each hears of it: who leaves waits for that. */
+  readonly #removed = new Map<PeerKey, { readonly voter: RosterVoter; rounds: number }>();
   /** Where each voter has answered last. */
   readonly #reached = new Map<PeerKey, string>();
   readonly #released = Promise.withResolvers<boolean>();
@@ -54,7 +65,7 @@ export class Leading {
       if (!this.#context.isWanted) leader.release();
       if (leader.over !== null || this.#context.isStopped) break;
       if (this.isOpen) this.#open();
-      leader.changeVoters(now, [...this.#met.values()], new Set(this.#listed.keys()));
+      this.#changeVoters(now);
       leader.moveVoters(now, (peer) => this.#endpointOf(peer));
       if (now.monotonicMs >= this.#nextRoundMs) {
         this.#nextRoundMs = now.monotonicMs + LEASE_RENEW_MS;
@@ -93,17 +104,33 @@ export class Leading {
     return reached === this.#listed.get(nodeIdOf(peer)) ? reached : undefined;
   }
 
-  /** All that are listed answer with who they are; null: not all of them did. */
-  async preflight(): Promise<readonly PeerKey[] | null> {
+  /** All that are listed answer with who they are, or some are missing. */
+  async preflight(): Promise<Preflight> {
     const { selfId, options, desk } = this.#context;
     const others = [...this.#listed].filter(([identity]) => identity !== selfId);
     const statuses = await Promise.all(others.map(([, endpoint]) => this.#context.statusOf(endpoint)));
     const { clusterId } = desk.ledger;
-    const peers = statuses.flatMap((status, at) => {
-      const isMember = status !== null && nodeIdOf(status.self) === others[at]![0] && status.clusterId === clusterId;
-      return isMember ? [status.self] : [];
-    });
-    return peers.length === others.length ? [options.self, ...peers] : null;
+    const peers: PeerKey[] = [options.self];
+    const missing: string[] = [];
+    for (const [at, [identity, endpoint]] of others.entries()) {
+      const status = statuses[at] ?? null;
+      const isMember = status !== null && nodeIdOf(status.self) === identity && status.clusterId === clusterId;
+      if (isMember) peers.push(status.self);
+      else missing.push(endpoint);
+    }
+    return { peers, missing };
+  }
+
+  /** Where members are listed, of these. */
+  endpointsOf(peers: readonly PeerKey[]): readonly string[] {
+    const listed = this.#listed;
+    return peers.flatMap((peer) => listed.get(nodeIdOf(peer)) ?? []);
+  }
+
+  /** A voter has something to say: it need not wait for the next round. */
+  hurry(): void {
+    this.#nextRoundMs = -Infinity;
+    this.#context.changed();
   }
 
   #open(): void {
@@ -112,9 +139,19 @@ export class Leading {
     this.#context.options.work.begins(this.leader.term);
   }
 
+  #changeVoters(now: Instant): void {
+    const { leader } = this;
+    const before = leader.roster.voters;
+    if (!leader.changeVoters(now, [...this.#met.values()], new Set(this.#listed.keys()))) return;
+    for (const voter of before)
+      if (!isVoter(leader.roster, voter.peer)) this.#removed.set(voter.peer, { voter, rounds: REMOVED_ROUNDS });
+  }
+
   #round(): void {
     this.#sentNews = this.leader.news;
-    const round = this.leader.round([...this.#met.values()]);
+    const removed = [...this.#removed.values()].map(({ voter }) => voter);
+    const round = this.leader.round([...this.#met.values(), ...removed]);
+    for (const [peer, one] of this.#removed) if (--one.rounds === 0) this.#removed.delete(peer);
     const asked = new Set(round.map(({ to }) => to.peer));
     for (const peer of this.#reached.keys()) if (!asked.has(peer)) this.#reached.delete(peer);
     for (const sent of round) void this.#send(sent);

@@ -19,6 +19,8 @@ export const TURN_MS_MAX = 400;
 export const PACE_KEPT = 32;
 /** The rest after a campaign that came to nothing doubles so often, while nobody leads. */
 export const VAIN_DOUBLINGS_MAX = 4;
+/** Rounds of renewals that a voter still gets after its removal was decided: one is on its way to the voters, the next ones have the news. */
+export const REMOVED_ROUNDS = 4;
 /** Whoever released lets others go first. */
 export const RELEASED_AWAY_MS = 1_000;
 /** Between two announcements. */

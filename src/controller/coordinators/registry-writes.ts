@@ -1,6 +1,7 @@
 // Changes of the registry. The leader alone writes, one change after the other; everybody else forwards, once. A change is shown when all that are
 // listed have stored it, or is undone before anybody has shown it.
 
+import type { PeerKey } from "../../core/kit/ids.ts";
 import {
   comparePositions,
   positionOf,
@@ -50,8 +51,8 @@ export class RegistryWrites {
 
   async #change(leading: Leading, { change, entry }: RegistryRequest): Promise<RegistryAnswer> {
     const { leader } = leading;
-    const listed = await leading.preflight();
-    if (listed === null) return { kind: "not-replicated" };
+    const { peers: listed, missing } = await leading.preflight();
+    if (missing.length > 0) return { kind: "not-replicated", missing };
     const begin = (): RegistryChange | "same" | "full" | null => {
       const next = changed(leader.roster.registry, change, entry);
       // Anybody's request: what is too much is refused, and no invariant of this node's.
@@ -66,19 +67,23 @@ export class RegistryWrites {
     if (started !== null && started !== "same")
       this.#context.options.news({ kind: "registry", term: leader.term, change: started });
     if (started === null) return { kind: "not-leader", leaderEndpoint: null };
-    if (started !== "same") await this.#settle(leader, started);
-    if (started !== "same" && started.state === "undone") return { kind: "not-replicated" };
+    const unstored = started === "same" ? [] : await this.#settle(leader, started);
+    if (started !== "same" && started.state === "undone")
+      return { kind: "not-replicated", missing: leading.endpointsOf(unstored) };
     if (started !== "same" && started.state !== "shown") return { kind: "unknown" };
     return this.#shown(leader);
   }
 
-  async #settle(leader: QuorumLeader, change: RegistryChange): Promise<void> {
+  /** Returns who had not stored it when it was given up. */
+  async #settle(leader: QuorumLeader, change: RegistryChange): Promise<readonly PeerKey[]> {
     this.#context.changed();
     const isOver = (): boolean => leader.over !== null || change.state === "shown" || change.state === "undone";
-    if (await this.#context.until(isOver, REGISTRY_STORED_MS)) return;
+    if (await this.#context.until(isOver, REGISTRY_STORED_MS)) return [];
+    const unstored = leader.unstoredOf(change);
     leader.undoRegistry(change);
     this.#context.changed();
     await this.#context.until(isOver, REGISTRY_UNDONE_MS);
+    return unstored;
   }
 
   /** Answered when this node shows it: followers do so with the next renewal. */

@@ -232,6 +232,23 @@ describe("stop", () => {
     await all.settle();
   });
 
+  test("of a follower or of the leader is known at once, at any moment between two rounds of renewals", async () => {
+    for (const isLeader of [false, true])
+      for (const afterMs of [50, 350, 650, 950]) {
+        const all = await settled(...ABC);
+        await all.clock.advance(afterMs);
+        const name = isLeader ? all.leaders[0]! : follower(all);
+        expect(await stopped(all, name)).toBeLessThanOrEqual(200);
+        expect(all.node(name).logged.slice(-1)).toEqual(["tc_left"]);
+        const { disk } = all.node(name);
+        all.nodes.delete(name);
+        await all.until(() => all.leaders.length === 1);
+        expect(all.service(all.leaders[0]!).members()).toMatchObject({ quorum: 2, voters: { length: 2 } });
+        await all.start(name, { disk, seeds: ABC });
+        await all.settle();
+      }
+  });
+
   test("ends in time where nobody answers, with its work ended and nothing written any more", async () => {
     const all = await settled(...ABC);
     const [leader] = all.leaders as [string];

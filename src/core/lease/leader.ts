@@ -236,6 +236,11 @@ export class QuorumLeader {
     return (this.#registry = { before, listed, position: positionOf(this.#roster), state: "storing" });
   }
 
+  /** Listed members that have not stored it yet. */
+  unstoredOf({ listed, position }: RegistryChange): readonly PeerKey[] {
+    return listed.filter((peer) => !this.#hasStored(peer, position));
+  }
+
   /** Somebody has not stored it: what was before comes back as the next version. Nobody has shown anything else meanwhile. */
   undoRegistry(change: RegistryChange): void {
     if (this.#registry !== change || change.state !== "storing") return;
@@ -272,7 +277,7 @@ export class QuorumLeader {
     }
     const change = this.#registry;
     if (change === null || this.#committed !== roster) return;
-    const isStored = change.state === "undoing" || change.listed.every((peer) => this.#hasStored(peer, position));
+    const isStored = change.state === "undoing" || this.unstoredOf(change).length === 0;
     if (!isStored) return;
     change.state = change.state === "undoing" ? "undone" : "shown";
     this.#registry = null;

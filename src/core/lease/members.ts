@@ -53,9 +53,9 @@ export class MembershipList {
     for (const lease of leases) if (isInForce(lease, wallMs)) this.#leases.set(lease.identity, lease);
   }
 
-  /** Removes the caller's own lease, and nothing else. */
-  leave(caller: string): void {
-    this.#leases.delete(caller);
+  /** Removes the caller's own lease, and nothing else. False: there was none. */
+  leave(caller: string): boolean {
+    return this.#leases.delete(caller);
   }
 
   /** Those in force, by identity. */

@@ -190,7 +190,10 @@ function registryAnswerOf(backendHash: string, status: number, body: Fields): Re
     return { kind: "done", registry: endpoints.map((endpoint) => ({ backendHash, endpoint })) };
   }
   const is = (code: ErrorCode): boolean => error === code && status === ERRORS[code].http;
-  if (is("tc_rm_replication_failed")) return { kind: "not-replicated" };
+  if (is("tc_rm_replication_failed")) {
+    const { missing } = body;
+    return { kind: "not-replicated", missing: isEndpoints(missing, MEMBERSHIPS_KEPT) ? missing : [] };
+  }
   if (is("QUOTA_EXCEEDED")) return { kind: "full" };
   if (is("OUTCOME_UNKNOWN")) return { kind: "unknown" };
   if (!is("tc_not_leader") || !(leaderEndpoint === null || isEndpoint(leaderEndpoint))) return null;

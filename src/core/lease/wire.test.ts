@@ -115,7 +115,7 @@ function registryAnswered(hash: string, answer: RegistryAnswer): WireAnswer {
     case "full":
       return failed("QUOTA_EXCEEDED");
     case "not-replicated":
-      return failed("tc_rm_replication_failed");
+      return failed("tc_rm_replication_failed", { missing: answer.missing });
     case "unknown":
       return failed("OUTCOME_UNKNOWN");
     case "not-leader":
@@ -217,7 +217,8 @@ function anyRegistryAnswer(hash: string): fc.Arbitrary<RegistryAnswer> {
       kind: "done" as const,
       registry: all.map((endpoint) => ({ backendHash: hash, endpoint })),
     })),
-    fc.constantFrom({ kind: "full" as const }, { kind: "not-replicated" as const }, { kind: "unknown" as const }),
+    fc.constantFrom({ kind: "full" as const }, { kind: "unknown" as const }),
+    fc.record({ kind: fc.constant("not-replicated" as const), missing: anyEndpoints }),
     fc.record({ kind: fc.constant("not-leader" as const), leaderEndpoint: fc.option(anyEndpoint) }),
   );
 }
