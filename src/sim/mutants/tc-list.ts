@@ -119,8 +119,8 @@ export const TC_MUTANTS: readonly Mutant[] = [
   }),
   mutant("leave-for-another", "2.6 leave", {
     file: "controller/coordinators/coordinator.ts",
-    find: "        members.leave(caller);",
-    replace: "        members.leave(this.#context.selfId);\n        members.pause();",
+    find: "        if (members.leave(caller)) this.#leading?.hurry();",
+    replace: "        members.leave(this.#context.selfId);\n        members.pause();\n        void caller;",
   }),
   ofClocks("ttl-uncapped", "2.3 TTL", {
     file: VOTER,
@@ -134,7 +134,7 @@ export const TC_MUTANTS: readonly Mutant[] = [
   }),
   ofRegistry("registry-shown-early", "2.7 all listed", {
     file: LEADER,
-    find: 'change.state === "undoing" || change.listed.every((peer) => this.#hasStored(peer, position));',
+    find: 'change.state === "undoing" || this.unstoredOf(change).length === 0;',
     replace: "true;",
   }),
   ofRegistry(
@@ -229,7 +229,7 @@ export const TC_MUTANTS: readonly Mutant[] = [
   }),
   ofPlaces("stop-waits-for-the-quorum", "decision 67 stop", {
     file: MEMBERSHIP,
-    find: "Math.max(0, leftMs() - LEFT_FAN_OUT_MS)",
+    find: "leftMs() - LEFT_FAN_OUT_MS",
     replace: "10 * LEAVE_MS + LEFT_FAN_OUT_MS",
   }),
   ofRosters("campaigns-unwanted", "decision 67 willingness", {
