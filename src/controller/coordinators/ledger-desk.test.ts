@@ -2,7 +2,7 @@
 
 import { expect, test } from "vitest";
 import { peerKey } from "../../core/kit/ids.ts";
-import { EMPTY_LEDGER, type Ledger, type Roster, type VoterRequest } from "../../core/lease/index.ts";
+import { EMPTY_LEDGER, type Ledger, recovered, type Roster, type VoterRequest } from "../../core/lease/index.ts";
 import { HandClock, settled } from "../../loops/test-clock.ts";
 import { LedgerDesk } from "./ledger-desk.ts";
 import { Pace } from "./pace.ts";
@@ -48,6 +48,20 @@ test("a voter answers after its ledger is durable, and decides the next request 
   await settled();
   expect(answers).toEqual(["accepted 1", "refused 1"]);
   expect(desk.ledger.grant?.leader).toBe(A);
+});
+
+test("of which generation a request is counts on its arrival, also while the disk writes", async () => {
+  const { desk, writes, answers, ask } = deskOn();
+  ask("a", acquire(A, 1));
+  await settled();
+  let isHeard = false;
+  desk.onChange(() => (isHeard = true));
+  const roster = recovered({ ...desk.ledger, clusterId: "c", roster: ROSTER }, ROSTER.voters[0]!).roster!;
+  // Not in another's name.
+  ask("b", { ...acquire(A, roster.term), roster } as VoterRequest);
+  expect([isHeard, desk.generation]).toEqual([false, 0]);
+  ask("a", { ...acquire(A, roster.term), roster } as VoterRequest);
+  expect([isHeard, desk.generation, writes.length, answers]).toEqual([true, 1, 1, []]);
 });
 
 test("what changes nothing is not written: renewals cost no disk", async () => {

@@ -89,19 +89,16 @@ export class LedgerDesk {
   }
 
   noteTerm(term: number): void {
-    const { generation } = this;
-    this.#voter.noteTerm(term);
-    if (this.generation > generation) this.#onChange(false);
+    this.#noting(() => this.#voter.noteTerm(term));
   }
 
   /** `caller`: the node id of its certificate. Never answers once a write has failed, nor where too many wait for a disk. */
   decide(caller: string, request: VoterRequest): Promise<VoterAnswer> {
+    this.#noting(() => this.#voter.hear(caller, request));
     if (this.#requests >= DESK_REQUESTS_MAX) return new Promise(() => {});
     this.#requests++;
     return this.#inTurn(async () => {
-      const { generation } = this;
-      const decision = this.#voter.decide(this.#options.clock.monotonicMs(), caller, request);
-      if (this.generation > generation) this.#onChange(false);
+      const decision = this.#noting(() => this.#voter.decide(this.#options.clock.monotonicMs(), caller, request));
       if (decision.ledger !== null) await this.#write(decision.ledger);
       this.#requests--;
       if (decision.ledger !== null || decision.isReleased) this.#onChange(decision.isReleased);
@@ -122,6 +119,13 @@ export class LedgerDesk {
   async close(): Promise<void> {
     this.#isClosed = true;
     await this.#written.catch(() => undefined);
+  }
+
+  #noting<T>(work: () => T): T {
+    const { generation } = this;
+    const done = work();
+    if (this.generation > generation) this.#onChange(false);
+    return done;
   }
 
   async #write(ledger: Ledger): Promise<void> {

@@ -115,6 +115,12 @@ export class Voter {
     return (this.#ledger = founded(clusterId, { peer: this.self, endpoint } satisfies RosterVoter));
   }
 
+  /** On arrival: a request may wait for its decision while the disk writes, and of which generation it is counts at once. */
+  hear(caller: string, request: VoterRequest): void {
+    if (request.kind === "release" || request.roster === null || this.#stranger(caller, request) !== null) return;
+    this.#rosterProblem(request, request.roster);
+  }
+
   /** `caller`: the node id of the certificate that the request came with. */
   decide(nowMs: number, caller: string, request: VoterRequest): VoterDecision {
     const before = this.#ledger;
@@ -129,11 +135,8 @@ export class Voter {
   }
 
   #outcome(nowMs: number, caller: string, request: VoterRequest): VoterOutcome {
-    // An identity is the certificate's, whatever the body says; only its own leases can be asked for, renewed and released.
-    if (nodeIdOf(request.holder) !== caller) return refused("identity-mismatch");
-    if (request.voter !== this.self) return refused("other-voter");
-    const { clusterId } = this.#ledger;
-    if (clusterId !== null && clusterId !== request.clusterId) return refused("cluster-mismatch");
+    const stranger = this.#stranger(caller, request);
+    if (stranger !== null) return refused(stranger);
     switch (request.kind) {
       case "acquire":
         return this.#acquire(nowMs, request);
@@ -144,6 +147,15 @@ export class Voter {
       default:
         return assertNever(request, "Voter.decide");
     }
+  }
+
+  /** Why this request is not one for this voter. */
+  #stranger(caller: string, request: VoterRequest): LeaseRefusal | null {
+    // An identity is the certificate's, whatever the body says; only its own leases can be asked for, renewed and released.
+    if (nodeIdOf(request.holder) !== caller) return "identity-mismatch";
+    if (request.voter !== this.self) return "other-voter";
+    const { clusterId } = this.#ledger;
+    return clusterId !== null && clusterId !== request.clusterId ? "cluster-mismatch" : null;
   }
 
   #acquire(nowMs: number, request: AcquireRequest): VoterOutcome {
@@ -198,7 +210,7 @@ export class Voter {
     return grant !== null && grant.leader === holder && grant.term === term && !grant.released;
   }
 
-  /** What is wrong with a request's roster, whoever leads. */
+  /** What is wrong with a request's roster, whoever leads. Notes its generation where it is one of this cluster's. */
   #rosterProblem({ holder, term, ttlMs }: AcquireRequest | RenewRequest, roster: Roster): LeaseRefusal | null {
     const generation = generationOf(roster.term);
     if (

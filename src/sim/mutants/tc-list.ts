@@ -81,7 +81,7 @@ export const TC_MUTANTS: readonly Mutant[] = [
     },
     {
       file: VOTER,
-      find: 'if (request.voter !== this.self) return refused("other-voter");',
+      find: 'if (request.voter !== this.self) return "other-voter";',
     },
   ),
   ofRosters("roster-order-ignored", "2.3 roster", {
@@ -114,7 +114,7 @@ export const TC_MUTANTS: readonly Mutant[] = [
   }),
   mutant("release-by-anyone", "2.3 release", {
     file: VOTER,
-    find: 'if (nodeIdOf(request.holder) !== caller) return refused("identity-mismatch");',
+    find: 'if (nodeIdOf(request.holder) !== caller) return "identity-mismatch";',
     replace: "void caller;\n    void nodeIdOf;",
   }),
   mutant("leave-for-another", "2.6 leave", {
