@@ -25,6 +25,8 @@ export const REMOVED_ROUNDS = 4;
 export const RELEASED_AWAY_MS = 1_000;
 /** Between two announcements. */
 export const ANNOUNCE_EVERY_MS = 3_000;
+/** Before the second try at those that did not answer: with both calls less than the interval. */
+export const ANNOUNCE_AGAIN_MS = 500;
 /** Endpoints that others have listed and this node has not met. */
 export const HEARD_ENDPOINTS_MAX = 256;
 /** Between two looks whether a cluster can be founded, or somebody has admitted this node. */

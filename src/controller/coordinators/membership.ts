@@ -4,7 +4,7 @@ import { isVoter } from "../../core/lease/index.ts";
 import { sleep, within } from "../../loops/time.ts";
 import type { LeaveResult, RegistryAnswer } from "../../ports/coordinators.ts";
 import type { CoordinatorContext } from "./context.ts";
-import { ANNOUNCE_EVERY_MS, HEARD_ENDPOINTS_MAX, LEAVE_MS, LEFT_FAN_OUT_MS } from "./limits.ts";
+import { ANNOUNCE_AGAIN_MS, ANNOUNCE_EVERY_MS, HEARD_ENDPOINTS_MAX, LEAVE_MS, LEFT_FAN_OUT_MS } from "./limits.ts";
 
 /** What else of a node takes part in its leave. */
 export interface Departure {
@@ -45,14 +45,25 @@ export class Membership {
   async live(): Promise<void> {
     const { clock } = this.#context.options;
     while (!this.#context.isStopped) {
-      if (this.#context.members.isAnnouncing) await this.announce();
+      const nextMs = clock.monotonicMs() + ANNOUNCE_EVERY_MS;
+      if (this.#context.members.isAnnouncing) await this.#announceTwice();
       void this.#keep();
-      await sleep(clock, ANNOUNCE_EVERY_MS);
+      await sleep(clock, Math.max(0, nextMs - clock.monotonicMs()));
     }
   }
 
-  /** Here, and at everybody known; the seeds too, as long as one of them or a voter is not listed. */
-  async announce(): Promise<void> {
+  /** Who does not answer is asked once more: it may have been about to start, and a lease lasts for little more than two announcements. */
+  async #announceTwice(): Promise<void> {
+    const silent = await this.announce();
+    if (silent.length === 0) return;
+    await sleep(this.#context.options.clock, ANNOUNCE_AGAIN_MS);
+    if (!this.#context.members.isAnnouncing || this.#context.isStopped) return;
+    const { heard } = await this.#announceTo(silent);
+    this.#hear([...this.#heard, ...heard]);
+  }
+
+  /** Here, and at everybody known; the seeds too, as long as one of them or a voter is not listed. Returns who did not answer. */
+  async announce(): Promise<readonly string[]> {
     const { members, options, selfId, otherEndpoints } = this.#context;
     const { endpoint, clock, seeds } = options;
     members.announce(clock.wallMs(), selfId, endpoint);
@@ -61,10 +72,20 @@ export class Membership {
     const isComplete = [...seeds, ...otherEndpoints].every((one) => listed.has(one));
     const to = new Set([...otherEndpoints, ...this.#heard, ...(isComplete ? [] : seeds)]);
     to.delete(endpoint);
-    const calls = [...to].map((one) => this.#context.call(one, { kind: "announce", endpoint }));
-    const answers = await Promise.all(calls);
+    const { heard, silent } = await this.#announceTo([...to]);
+    this.#hear(heard);
+    return silent;
+  }
+
+  #hear(endpoints: readonly string[]): void {
+    this.#heard = new Set(endpoints.slice(0, HEARD_ENDPOINTS_MAX));
+  }
+
+  async #announceTo(to: readonly string[]): Promise<{ heard: readonly string[]; silent: readonly string[] }> {
+    const { endpoint } = this.#context.options;
+    const answers = await Promise.all(to.map((one) => this.#context.call(one, { kind: "announce", endpoint })));
     const heard = answers.flatMap((answer) => answer?.endpoints ?? []);
-    this.#heard = new Set(heard.slice(0, HEARD_ENDPOINTS_MAX));
+    return { heard, silent: to.filter((_, at) => answers[at] === null) };
   }
 
   /** Nobody waits for that file: after a restart it saves the time until the others announce themselves again. */

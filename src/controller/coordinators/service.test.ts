@@ -141,6 +141,14 @@ describe("a node registers itself", () => {
   });
 });
 
+test("an announcement is sent once more to whoever did not answer, and not only 3 s later: all were started together", async () => {
+  const all = none();
+  await all.start("a", { seeds: ["a", "b"] });
+  await all.clock.advance(100);
+  await all.start("b");
+  expect(await all.until(() => all.service("b").members().endpoints.includes("a"), 1_000)).toBe(true);
+});
+
 describe("leave", () => {
   test("removes the voter, its registration and its leases everywhere; until it comes back it answers, votes and registers no more", async () => {
     const all = await settled(...ABC);

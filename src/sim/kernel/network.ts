@@ -99,6 +99,12 @@ export class SimNetwork {
     return Object.fromEntries(Object.keys(change).map((key) => [key, this.#model[key as keyof LinkModel]]));
   }
 
+  /** From now on the world's own model is another one, for every link, and also where a fault ends later. */
+  becomes(change: Partial<LinkModel>): void {
+    this.#model = { ...this.#model, ...change };
+    for (const link of this.links()) link.model = { ...link.model, ...change };
+  }
+
   /** The world's own model again, and nobody watches. */
   calm(link: Link): void {
     link.model = this.#model;

@@ -108,7 +108,7 @@ export class Stage {
     this.onWrite.clear();
     this.onRenewal.clear();
     this.world.calm();
-    for (const link of this.world.network.links()) link.model = { ...link.model, lossRate: 0 };
+    this.world.network.becomes({ lossRate: 0 });
     for (const [at, name] of this.names.entries())
       this.world.node(name).process.setClockRate(this.knobs.clockRates[at]!);
     this.operator.calmDown();
