@@ -61,6 +61,7 @@ export const ERRORS = {
   FSYNC_FAILED: { http: 500, exit: 74, retryable: false, number: null },
   OUTCOME_UNKNOWN: { http: 503, exit: 75, retryable: false, number: null },
   STALE_EPOCH: { http: 409, exit: 69, retryable: false, number: null },
+  VERSION_CONFLICT: { http: 409, exit: 69, retryable: false, number: null },
   JOB_FINISHED: { http: 409, exit: 69, retryable: false, number: null },
   IDEMPOTENCY_MISMATCH: { http: 422, exit: 64, retryable: false, number: null },
   QUOTA_EXCEEDED: { http: 507, exit: 75, retryable: true, number: null },

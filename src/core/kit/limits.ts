@@ -177,6 +177,18 @@ export const SCOPE_IDENTITY_BYTES_MAX = 512;
 export const SCOPE_METADATA_ENTRIES_MAX = 16;
 export const SCOPE_METADATA_BYTES_MAX = 4 * 1024;
 
+// Values: all of them live in memory and in each snapshot.
+
+export const VALUE_NAME_BYTES_MAX = 256;
+/** As canonical JSON. */
+export const VALUE_BYTES_MAX = 64 * 1024;
+export const VALUES_MAX = 10_000;
+/** Of names and contents together. */
+export const VALUES_BYTES_MAX = 32 * 1024 * 1024;
+export const VALUES_PER_PAGE_MAX = 256;
+/** What one answer lists is made at once: a page ends before it is larger, with one value at least. */
+export const VALUES_PAGE_BYTES_MAX = 512 * 1024;
+
 // Jobs, as the API takes them. What an event carries must fit into one entry of the log, whatever stands beside it.
 
 /** Kinds, queues, agents, platforms, schedules, concurrency keys. */
