@@ -193,3 +193,26 @@ export class StaleEpochError extends TenureError {
     return TenureError.is(value) && value.code === "STALE_EPOCH";
   }
 }
+
+/** A value has another version than the one that the write was for. Nothing was written. */
+export class VersionConflictError extends TenureError {
+  /** Of the value. */
+  readonly value: string;
+  /** What it has; null: there is no such value. */
+  readonly version: number | null;
+
+  constructor(value: string, version: number | null) {
+    const now = version === null ? "there is no such value" : `it has version ${version}`;
+    super(
+      "VERSION_CONFLICT",
+      `the value "${value}" is not as it was expected: ${now}. Nothing was written; read it, and decide again.`,
+    );
+    this.name = "VersionConflictError";
+    this.value = value;
+    this.version = version;
+  }
+
+  static override is(value: unknown): value is VersionConflictError {
+    return TenureError.is(value) && value.code === "VERSION_CONFLICT";
+  }
+}

@@ -24,10 +24,11 @@ const MAGIC = "tenure-peer";
  * who says so reads records of the mesh: registered sites, and what other sites sent.
  */
 export const PROTOCOL_MIN = 1;
-export const PROTOCOL_MAX = 5;
+export const PROTOCOL_MAX = 6;
 export const PROTOCOL_OF_QUERIES = 2;
 export const PROTOCOL_OF_REVOCATIONS = 4;
 export const PROTOCOL_OF_MESH = 5;
+export const PROTOCOL_OF_VALUES = 6;
 
 /** `peer`: messages and beacons. `bulk`: one large message. `ask`: which cluster is this? */
 export const PURPOSES = ["peer", "bulk", "ask"] as const;
