@@ -127,9 +127,8 @@ export class ValuesService implements Values {
     return { changes, through: Math.max(after, found.isAll ? this.#asOf : found.changes.at(-1)!.version) };
   }
 
-  changed(prefix: string, after: number, signal: AbortSignal): Promise<void> {
-    const isDue = (): boolean => this.#last.hasAfter(prefix, after);
-    return this.#watchers.wait(prefix, isDue, signal);
+  changed(prefix: string, after: number, signal: AbortSignal): Promise<number> {
+    return this.#watchers.wait(prefix, after, this.#last.hasAfter(prefix, after), signal);
   }
 
   get #asOf(): number {
@@ -141,11 +140,9 @@ export class ValuesService implements Values {
 
   applied(record: StateRecord, position: number): void {
     const version = this.#options.applied.placeOf(position);
-    for (const change of record) {
-      if (!isOfValue(change)) continue;
-      this.#last.push(change, version);
-      this.#watchers.changed(change.name);
-    }
+    const changes = record.filter(isOfValue);
+    for (const change of changes) this.#last.push(change, version);
+    for (const { name } of changes) this.#watchers.changed(name, version - 1);
   }
 
   /** A snapshot was restored: what came before it is not kept. */

@@ -5,8 +5,8 @@ import { VALUE_WATCHERS_MAX } from "./limits.ts";
 
 interface Watcher {
   readonly prefix: string;
-  readonly isDue: () => boolean;
-  readonly wake: () => void;
+  /** `through`: up to this version there is nothing for it. */
+  readonly wake: (through: number) => void;
 }
 
 export class ValueWatchers {
@@ -17,36 +17,38 @@ export class ValueWatchers {
     return this.#watchers.size;
   }
 
-  /** Resolves when `isDue` is true after a change of a name with this prefix, when the signal aborts, or when the node stops. */
-  wait(prefix: string, isDue: () => boolean, signal: AbortSignal): Promise<void> {
-    if (isDue() || signal.aborted || this.#isClosed) return Promise.resolve();
+  /** Resolves at a change of a name with this prefix, when the signal aborts, or when the node stops; at once where `isDue`. */
+  wait(prefix: string, after: number, isDue: boolean, signal: AbortSignal): Promise<number> {
+    if (isDue || signal.aborted || this.#isClosed) return Promise.resolve(after);
     if (this.#watchers.size >= VALUE_WATCHERS_MAX) {
       const message = `${VALUE_WATCHERS_MAX} requests wait for values to change on this node; retry in a moment, or ask another node`;
       return Promise.reject(new TenureError("OVERLOADED", message));
     }
     return new Promise((resolve) => {
-      const wake = (): void => {
-        signal.removeEventListener("abort", wake);
+      const wake = (through: number): void => {
+        signal.removeEventListener("abort", abort);
         this.#watchers.delete(watcher);
-        resolve();
+        resolve(Math.max(after, through));
       };
-      const watcher: Watcher = { prefix, isDue, wake };
-      signal.addEventListener("abort", wake, { once: true });
+      const abort = (): void => wake(after);
+      const watcher: Watcher = { prefix, wake };
+      signal.addEventListener("abort", abort, { once: true });
       this.#watchers.add(watcher);
     });
   }
 
-  changed(name: string): void {
-    for (const watcher of this.#watchers) if (name.startsWith(watcher.prefix) && watcher.isDue()) watcher.wake();
+  /** `before`: the version before this change. */
+  changed(name: string, before: number): void {
+    for (const watcher of this.#watchers) if (name.startsWith(watcher.prefix)) watcher.wake(before);
   }
 
-  /** Any of them may have changed. */
+  /** Any of them may have changed, and nothing is known of when. */
   allChanged(): void {
-    for (const watcher of this.#watchers) if (watcher.isDue()) watcher.wake();
+    for (const watcher of this.#watchers) watcher.wake(0);
   }
 
   close(): void {
     this.#isClosed = true;
-    for (const watcher of this.#watchers) watcher.wake();
+    this.allChanged();
   }
 }

@@ -55,8 +55,11 @@ export class StateFold implements Fold {
 /** Two changes of one thing: each was looked at as if it were alone. */
 function hasTwins(changes: StateRecord): boolean {
   if (changes.length === 1) return false;
-  const key = (one: StateChange): string => (isOfValue(one) ? `value ${one.name}` : `scope ${one.scope}`);
-  return new Set(changes.map(key)).size < changes.length;
+  return new Set(changes.map(keyOf)).size < changes.length;
+}
+
+function keyOf(change: StateChange): string {
+  return isOfValue(change) ? `value ${change.name}` : `scope ${change.scope}`;
 }
 
 function laterVersion(version: number): TenureError {

@@ -6,7 +6,6 @@ import { encodeEvent, EPOCHS_PER_GENERATION, type ScopeEvent } from "../scopes/i
 import type { ValueEvent } from "../values/index.ts";
 import { decodeRecord, encodeRecord, StateFold, type StateRecord, withNewLine } from "./index.ts";
 
-const HEAD = { position: 0, epoch: 0 };
 const FENCE = { scope: "s", epoch: 1 };
 
 function granted(scope: string): ScopeEvent {
@@ -75,7 +74,7 @@ describe("the fold", () => {
     const fold = applied(new StateFold(), [granted("s")]);
     expect(fold.snapshot()).toEqual(fold.scopes.snapshot());
     const restored = new StateFold();
-    restored.restore(fold.scopes.snapshot(), HEAD);
+    restored.restore(fold.scopes.snapshot());
     expect(restored.scopes.get("s")).toEqual(fold.scopes.get("s"));
   });
 
@@ -84,16 +83,16 @@ describe("the fold", () => {
     const bytes = wholeOf(fold.snapshot());
     expect([...bytes.subarray(0, 2)]).toEqual([0x54, 3]);
     const restored = new StateFold();
-    restored.restore(bytes, HEAD);
+    restored.restore(bytes);
     expect(wholeOf(restored.snapshot())).toEqual(bytes);
     expect(restored.values.get("b")).toEqual(fold.values.get("b"));
     expect(restored.scopes.get("s")).toEqual(fold.scopes.get("s"));
     const later = bytes.slice();
     later[1] = 4;
-    expect(() => new StateFold().restore(later, HEAD)).toThrow(expect.objectContaining({ code: "FORMAT_UNSUPPORTED" }));
+    expect(() => new StateFold().restore(later)).toThrow(expect.objectContaining({ code: "FORMAT_UNSUPPORTED" }));
     for (const cut of [3, bytes.length - 9, bytes.length - 1]) {
       const refused = expect.objectContaining({ code: "SNAPSHOT_INVALID" });
-      expect(() => new StateFold().restore(bytes.subarray(0, cut), HEAD)).toThrow(refused);
+      expect(() => new StateFold().restore(bytes.subarray(0, cut))).toThrow(refused);
     }
   });
 
@@ -101,7 +100,7 @@ describe("the fold", () => {
     const line = { generation: 0, place: 7, position: 2, session: "nobody" };
     const fold = applied(new StateFold(), [granted("s")], [put("a")]);
     const renewed = new StateFold();
-    renewed.restore(withNewLine(wholeOf(fold.snapshot()), line), { position: 2, epoch: 1 });
+    renewed.restore(withNewLine(wholeOf(fold.snapshot()), line));
     expect(renewed.values.get("a")?.version).toBe(2);
     renewed.apply({ position: 3, epoch: 2, data: encodeRecord([put("a", "2")]) });
     expect(renewed.values.get("a")?.version).toBeGreaterThan(2 * EPOCHS_PER_GENERATION);

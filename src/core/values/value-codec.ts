@@ -3,7 +3,7 @@
 //   event   kind u8, name, at, fenced (scope, epoch), put: content
 //   state   name, version, at, fenced (scope, epoch), content
 
-import { ByteReader, type ByteWriter, DecodeError } from "../kit/bytes.ts";
+import { type ByteReader, type ByteWriter, DecodeError } from "../kit/bytes.ts";
 import { SCOPE_BYTES_MAX, VALUE_BYTES_MAX, VALUE_NAME_BYTES_MAX } from "../kit/limits.ts";
 import type { ValueEvent, ValueFence, ValueState } from "./value-state.ts";
 
