@@ -334,6 +334,15 @@ describe("a node that moves", () => {
     await all.settle();
     expect(await all.until(() => !endpoints().includes("c"))).toBe(true);
     expect(endpoints()).toEqual(["a", "b", "c.new"]);
+    // Stopped in order, it is no voter any more, and its registration is kept.
+    const stopped = all.node("c");
+    await Promise.all([stopped.service.stop(), all.clock.advance(3_000)]);
+    all.nodes.delete("c");
+    expect(endpoints()).toEqual(["a", "b", "c.new"]);
+    await all.start("c", { disk: stopped.disk, endpoint: "c.newer", seeds: ABC });
+    await all.settle();
+    expect(await all.until(() => !endpoints().includes("c.new"))).toBe(true);
+    expect(endpoints()).toEqual(["a", "b", "c.newer"]);
     const [ofB, ofC] = [all.kill("b"), all.kill("c")];
     await all.start("b", { disk: ofB, endpoint: "c.new", seeds: ABC, backendHash: "one" });
     await all.start("c", { disk: ofC, endpoint: "b", seeds: ABC, backendHash: "one" });
