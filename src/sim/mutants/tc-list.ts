@@ -222,6 +222,10 @@ export const TC_MUTANTS: readonly Mutant[] = [
     find: "isMember ? await this.#departure.withdraw() :",
     replace: "!isMember ? await this.#departure.withdraw() :",
   }),
+  ofRosters("second-leave-brings-back", "decision 67 leave", {
+    file: MEMBERSHIP,
+    find: '    if (this.#hasLeft) return { kind: "left" };\n',
+  }),
   ofRosters("registers-while-away", "decision 67 leave", {
     file: REGISTRATION,
     find: "if (this.#isWithdrawn || clusterId === null) return null;",

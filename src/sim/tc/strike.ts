@@ -78,6 +78,7 @@ function operate(stage: Stage, fault: OwnFault & { kind: Operated }, hit: () => 
     case "leave":
       if (!operator.leave(fault.node)) return;
       hit();
+      after(stage, 0.8 * fault.forMs, () => operator.leaveAgain(fault.node));
       return after(stage, fault.forMs, () => operator.rejoin(fault.node));
     case "resign":
       if (operator.resign()) hit();
