@@ -3,7 +3,7 @@
 import { describe, expect, test } from "vitest";
 import type { PeerKey } from "../../core/kit/ids.ts";
 import type { VoterRequest } from "../../core/lease/index.ts";
-import { LEASE_BOOT_WAIT_MS, LEASE_TRUST_MS, LEASE_TTL_MS, REGISTRY_ENTRIES_MAX } from "../../core/lease/limits.ts";
+import { GENERATION_TERMS, LEASE_BOOT_WAIT_MS, LEASE_TRUST_MS, LEASE_TTL_MS, REGISTRY_ENTRIES_MAX } from "../../core/lease/limits.ts";
 import { acquire, asked, ledgerOf, release, renew, rosterOf } from "../../core/lease/test-lease.ts";
 import { settled } from "../../loops/test-clock.ts";
 import type { Coordinator } from "./coordinator.ts";
@@ -173,6 +173,22 @@ describe("when a leadership has ended", () => {
     const each = (bench.kinds("status").length - before) / 20 / bench.others.size;
     expect(each).toBeGreaterThan(1);
     expect(each).toBeLessThan(8);
+  });
+});
+
+describe("a voter that has heard of a higher generation, and stored nothing of it yet", () => {
+  test("ends the leadership once, and not again and again at the speed of the network: who was refused waits to be admitted", async () => {
+    const bench = new Bench("a@1", "b@1", "c@1", "d@1", "e@1");
+    const coordinator = await led(bench);
+    bench.others.get("b")!.noteTerm(GENERATION_TERMS);
+    await bench.clock.advance(60_000);
+    expect(bench.news.filter(({ kind }) => kind === "elected")).toHaveLength(1);
+    expect([coordinator.leads, coordinator.ledger.term]).toEqual([null, 1]);
+    // Whoever was recovered admits it.
+    const { roster } = coordinator.ledger;
+    const recovered = { ...rosterOf(GENERATION_TERMS, 1, "e@1"), recoveredBy: "e@1" as PeerKey };
+    const { outcome } = await coordinator.answer("e", acquire("e@1", "a@1", GENERATION_TERMS + 1, recovered));
+    expect([roster?.term, outcome.kind]).toEqual([1, "accepted"]);
   });
 });
 
