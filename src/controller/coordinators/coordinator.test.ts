@@ -3,11 +3,17 @@
 import { describe, expect, test } from "vitest";
 import type { PeerKey } from "../../core/kit/ids.ts";
 import type { VoterRequest } from "../../core/lease/index.ts";
-import { GENERATION_TERMS, LEASE_BOOT_WAIT_MS, LEASE_TRUST_MS, LEASE_TTL_MS, REGISTRY_ENTRIES_MAX } from "../../core/lease/limits.ts";
+import {
+  GENERATION_TERMS,
+  LEASE_BOOT_WAIT_MS,
+  LEASE_TRUST_MS,
+  LEASE_TTL_MS,
+  REGISTRY_ENTRIES_MAX,
+} from "../../core/lease/limits.ts";
 import { acquire, asked, ledgerOf, release, renew, rosterOf } from "../../core/lease/test-lease.ts";
 import { settled } from "../../loops/test-clock.ts";
 import type { Coordinator } from "./coordinator.ts";
-import { COORDINATOR_CALL_MS, DESK_REQUESTS_MAX, LEAVE_MS } from "./limits.ts";
+import { COORDINATOR_CALL_MS, DESK_REQUESTS_MAX, LEAVE_AT_STOP_MS, LEAVE_MS } from "./limits.ts";
 import { Bench, type Sent } from "./test-bench.ts";
 
 async function led(bench: Bench): Promise<Coordinator> {
@@ -173,6 +179,24 @@ describe("when a leadership has ended", () => {
     const each = (bench.kinds("status").length - before) / 20 / bench.others.size;
     expect(each).toBeGreaterThan(1);
     expect(each).toBeLessThan(8);
+  });
+});
+
+describe("a candidate that is about to leave", () => {
+  test("and wins what it had begun gives that up at once: no leader removes itself, and its lease would outlast it", async () => {
+    const bench = new Bench();
+    const coordinator = bench.start();
+    bench.isKept = ({ request }) => request.kind === "acquire";
+    await bench.clock.advance(10);
+    expect(bench.kinds("acquire").map(({ to }) => to)).toEqual(["b", "c"]);
+    const left = coordinator.leaveWithin(LEAVE_AT_STOP_MS);
+    bench.isKept = () => false;
+    bench.deliver();
+    await bench.clock.advance(10);
+    expect(coordinator.leads).toBeNull();
+    expect([...bench.others.values()].map((voter) => voter.leaderAt(bench.clock.nowMs))).toEqual([null, null]);
+    await bench.clock.advance(LEAVE_AT_STOP_MS);
+    expect(await left).toMatchObject({ kind: "refused" });
   });
 });
 

@@ -57,12 +57,13 @@ export class Leading {
   /** Until it is over, and everything that it did has ended. */
   async live(): Promise<void> {
     const { leader } = this;
-    const { options, bell } = this.#context;
+    const { options, bell, desk } = this.#context;
     for (;;) {
       const now = this.#context.now();
       leader.passTime(now);
       this.yieldIfDue();
-      if (!this.#context.isWanted) leader.release();
+      // Also of a campaign that began before that: nobody removes itself from the voters, so who leaves must not lead.
+      if (!this.#context.isWanted || desk.isLeaving) leader.release();
       if (leader.over !== null || this.#context.isStopped) break;
       if (this.isOpen) this.#open();
       this.#changeVoters(now);

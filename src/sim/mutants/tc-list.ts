@@ -222,6 +222,11 @@ export const TC_MUTANTS: readonly Mutant[] = [
     find: "isMember ? await this.#departure.withdraw() :",
     replace: "!isMember ? await this.#departure.withdraw() :",
   }),
+  ofRosters("leads-while-it-leaves", "decision 67 stop", {
+    file: LEADING,
+    find: "if (!this.#context.isWanted || desk.isLeaving) leader.release();",
+    replace: "if (!this.#context.isWanted) leader.release();\n      void desk;",
+  }),
   ofRosters("second-leave-brings-back", "decision 67 leave", {
     file: MEMBERSHIP,
     find: '    if (this.#hasLeft) return { kind: "left" };\n',

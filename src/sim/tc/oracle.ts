@@ -6,7 +6,7 @@
 // while a majority of the rest answers · 7 what is shown was stored by a majority, and a change by all that were listed; what was refused is never
 // shown · 8 a node that has heard of a higher generation neither leads nor grants below it · 9 a release leaves after the work has ended · 10 a
 // cluster is founded once · 11 whoever left is registered no more · 12 nobody leads whom nobody wants to · 13 no voter forgets, and no identity is
-// reported as shared: the plan has neither.
+// reported as shared: the plan has neither · 14 nobody leads who is about to leave.
 
 import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
 import {
@@ -123,6 +123,8 @@ export class TcOracle {
     const { leadership } = node.coordinator;
     if (leadership === null) return;
     const { committed, term } = leadership;
+    if (node.coordinator.status.isLeaving)
+      this.#report(node, `its gate is open in term ${term}, and it is about to leave`);
     const isStored = committed !== null && committed.term === term && this.#isStored(clusterOf(node), committed);
     if (!isStored) this.#report(node, `its gate is open in term ${term}, and no majority has stored its roster`);
     if (generationOf(term) < (this.#heard.get(node.name)?.generation ?? 0))

@@ -14,6 +14,8 @@ type Shape =
   | { kind: "resign" }
   /** It is stopped in order, and started again. */
   | { kind: "stop"; node: string; restartAfterMs: number }
+  /** The leader resigns, and whoever campaigns first after that is stopped in order, with its own grant on the way to its disk. */
+  | { kind: "stop-in-campaign"; restartAfterMs: number }
   /** Nobody there wants to lead. */
   | { kind: "unwilling"; node: string; forMs: number }
   /** It is started again at another address, which nobody had before, or which was another node's. */
@@ -85,6 +87,7 @@ const WEIGHTS = {
   "stop-and-go": 2,
   "others-restart": 1,
   "lost-founder": 0,
+  "stop-in-campaign": 0,
   "deaf-member": 1,
 } as const;
 type Kind = keyof typeof WEIGHTS;
@@ -93,7 +96,7 @@ const KINDS = weighted<Kind>(Object.fromEntries(Object.entries(WEIGHTS).map(([ki
 const AIMED: Readonly<Record<TcKnobs["aim"], readonly Kind[]>> = {
   none: [],
   founding: ["lost-founder"],
-  roster: ["leave", "partition", "cut-one-way", "crash", "wipe", "unwilling"],
+  roster: ["leave", "partition", "cut-one-way", "crash", "wipe", "unwilling", "stop-in-campaign"],
   recovery: ["recover"],
   clock: ["stop-and-go", "stop-and-go", "others-restart", "cut", "resign", "odd-ttl"],
   registry: ["deaf-member", "deaf-member", "crash", "cut-one-way"],
@@ -176,6 +179,8 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
       return { atMs, kind, ttlMs: random.pick([1, 50, 3_600_000]), forMs };
     case "stop-and-go":
       return { atMs, kind, pauseMs: Math.floor(LEASE_TTL_MS * random.between(0.3, 0.8)), cutMs: 2 * LEASE_TTL_MS };
+    case "stop-in-campaign":
+      return { atMs, kind, restartAfterMs: forMs };
     case "others-restart":
       return { atMs, kind, restartAfterMs: Math.floor(random.between(10, 500)) };
     case "lost-founder":

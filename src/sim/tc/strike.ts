@@ -1,6 +1,7 @@
 // What each fault of a plan does to simulated coordinators. `hit` is called when it had an effect.
 
 import { assertNever } from "../../core/kit/assert.ts";
+import { nodeIdOf } from "../../core/kit/ids.ts";
 import { generationOf } from "../../core/lease/index.ts";
 import { LEASE_TTL_MS } from "../../core/lease/limits.ts";
 import { LEASES_NAME, LEDGER_NAME } from "../../controller/coordinators/index.ts";
@@ -63,6 +64,8 @@ function strike(stage: Stage, fault: TcFault, hit: () => void): void {
         if (name !== fault.node) apply(world, { ...fault, kind: "cut-one-way", from: name, to: fault.node }, { hit });
       return;
     }
+    case "stop-in-campaign":
+      return stopInCampaign(stage, fault.restartAfterMs, hit);
     case "disk-torn":
       // With a ledger half written.
       return void stage.onWrite.set(fault.node, () => after(stage, 0.5, () => tear(stage, fault, hit)));
@@ -102,6 +105,17 @@ function operate(stage: Stage, fault: OwnFault & { kind: Operated }, hit: () => 
     default:
       return assertNever(fault, "fault of an operator");
   }
+}
+
+function stopInCampaign(stage: Stage, restartAfterMs: number, hit: () => void): void {
+  const { leader, onWrite, operator } = stage;
+  const voters = leader?.coordinator.leadership?.roster.voters ?? [];
+  const first = voters.find(({ peer }) => peer !== leader?.self);
+  if (first === undefined || !operator.resign()) return;
+  const name = nodeIdOf(first.peer);
+  const stop = (): void => void (operator.stop(name, restartAfterMs) && hit());
+  // First the release of whoever led, then its own grant.
+  onWrite.set(name, () => onWrite.set(name, () => after(stage, 0, stop)));
 }
 
 export function loseLeases(stage: Stage, restartAfterMs: number, hit: () => void): void {
