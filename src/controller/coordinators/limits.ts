@@ -21,6 +21,8 @@ export const PACE_KEPT = 32;
 export const VAIN_DOUBLINGS_MAX = 4;
 /** Rounds of renewals that a voter still gets after its removal was decided: one is on its way to the voters, the next ones have the news. */
 export const REMOVED_ROUNDS = 4;
+/** A leader that was outvoted is wanted again within this, or gives its lease back: an elector does so in the same turn in which its work ends. */
+export const WANTED_AGAIN_MS = 50;
 /** Whoever released lets others go first. */
 export const RELEASED_AWAY_MS = 1_000;
 /** Between two announcements. */
