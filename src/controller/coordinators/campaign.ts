@@ -16,9 +16,10 @@ import { CANDIDACY_MS, PRE_VOTE_MS, PRE_VOTE_REST_MS } from "./limits.ts";
 /** Waits: as far as a majority knows somebody leads, or there is none that answers; nobody was asked for anything. */
 export type Campaign = { readonly kind: "won"; readonly leader: QuorumLeader } | { readonly kind: "lost" | "waits" };
 
-export async function campaign(context: CoordinatorContext): Promise<Campaign> {
+/** `isPatient`: all are waited for, as long as they may take. */
+export async function campaign(context: CoordinatorContext, isPatient = false): Promise<Campaign> {
   const { desk, options } = context;
-  const { vote, answered } = await askWhoLeads(context);
+  const { vote, answered } = await askWhoLeads(context, isPatient);
   const { clusterId, roster } = desk.ledger;
   if (clusterId === null || roster === null || desk.isOutdated || desk.isLeaving || vote.kind === "wait")
     return { kind: "waits" };
@@ -31,9 +32,13 @@ export async function campaign(context: CoordinatorContext): Promise<Campaign> {
 
 /**
  * Of this node and all other members of its cluster. A leader that has stopped answers nothing, so a majority suffices, whatever it says; the others
- * are given a moment, because whoever knows a higher term would refuse this one.
+ * are given a moment, because whoever knows a higher term would refuse this one. But those that are near may never grant anything (one with a disk
+ * that hangs), and those that are far be the majority with which it wins: so whoever has campaigned in vain a few times waits for them.
  */
-async function askWhoLeads(context: CoordinatorContext): Promise<{ vote: PreVote; answered: ReadonlySet<PeerKey> }> {
+async function askWhoLeads(
+  context: CoordinatorContext,
+  isPatient: boolean,
+): Promise<{ vote: PreVote; answered: ReadonlySet<PeerKey> }> {
   const { desk, options, otherEndpoints } = context;
   const { ledger } = desk;
   const answered: CoordinatorStatus[] = [];
@@ -46,7 +51,7 @@ async function askWhoLeads(context: CoordinatorContext): Promise<{ vote: PreVote
     });
   const hasAnswered = (peer: PeerKey): boolean => peer === options.self || answered.some(({ self }) => self === peer);
   const voters = ledger.roster?.voters ?? [];
-  await context.until(() => missing === 0 || hasMajority(voters, hasAnswered), PRE_VOTE_MS);
+  await context.until(() => missing === 0 || (!isPatient && hasMajority(voters, hasAnswered)), PRE_VOTE_MS);
   await context.until(() => missing === 0, PRE_VOTE_REST_MS);
   const vote = preVote(options.self, desk.ledger, [desk.status, ...answered]);
   return { vote, answered: new Set(answered.map(({ self }) => self)) };

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "vitest";
 import type { PeerKey } from "../../core/kit/ids.ts";
-import type { VoterRequest } from "../../core/lease/index.ts";
+import { Voter, type VoterRequest } from "../../core/lease/index.ts";
 import {
   GENERATION_TERMS,
   LEASE_BOOT_WAIT_MS,
@@ -159,6 +159,17 @@ describe("when a leadership has ended", () => {
   test("and whoever led answers nothing, the first of the others leads at once: nobody waits for answers that do not come", async () => {
     expect(await succession("b")).toBeLessThan(100);
     expect(await succession("c")).toBeLessThan(100);
+  });
+
+  test("and whoever is near has a newer roster and a disk that hangs, the others lead, however far they are", async () => {
+    const bench = new Bench();
+    const newer = ledgerOf(rosterOf(0, 2, "a@1", "b@1", "c@1"));
+    bench.others.set("b", new Voter("b@1" as PeerKey, newer, bench.clock.nowMs));
+    bench.isLost = ({ to, request }) => to === "b" && request.kind !== "status";
+    bench.delayMs = ({ to }) => (to === "c" ? 200 : 1);
+    const coordinator = bench.start();
+    await bench.clock.advance(20_000);
+    expect(coordinator.leads).toBe(1);
   });
 
   test("and a majority knows a leader that this node can't hear, it asks a few times in a second, not without end", async () => {

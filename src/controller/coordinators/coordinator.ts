@@ -292,7 +292,7 @@ export class Coordinator {
   }
 
   async #campaign(): Promise<void> {
-    let campaigned = await campaign(this.#context);
+    let campaigned = await campaign(this.#context, this.#vain === VAIN_DOUBLINGS_MAX);
     while (campaigned.kind === "won") {
       this.#vain = 0;
       campaigned = await this.#lead(campaigned.leader);

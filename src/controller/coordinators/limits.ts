@@ -17,7 +17,7 @@ export const TURN_MS_MIN = 15;
 export const TURN_MS_MAX = 400;
 /** So many of the last calls and writes say what one takes. */
 export const PACE_KEPT = 32;
-/** The rest after a campaign that came to nothing doubles so often, while nobody leads. */
+/** The rest after a campaign that came to nothing doubles so often, while nobody leads; from then on answers that are late are waited for. */
 export const VAIN_DOUBLINGS_MAX = 4;
 /** Rounds of renewals that a voter still gets after its removal was decided: one is on its way to the voters, the next ones have the news. */
 export const REMOVED_ROUNDS = 4;
