@@ -13,7 +13,7 @@ import {
 import { acquire, asked, ledgerOf, release, renew, rosterOf } from "../../core/lease/test-lease.ts";
 import { settled } from "../../loops/test-clock.ts";
 import type { Coordinator } from "./coordinator.ts";
-import { COORDINATOR_CALL_MS, DESK_REQUESTS_MAX, LEAVE_AT_STOP_MS, LEAVE_MS } from "./limits.ts";
+import { COORDINATOR_CALL_MS, DESK_REQUESTS_MAX, LEAVE_AT_STOP_MS, LEAVE_MS, REGISTRY_TURN_MS } from "./limits.ts";
 import { Bench, type Sent } from "./test-bench.ts";
 
 async function led(bench: Bench): Promise<Coordinator> {
@@ -277,6 +277,30 @@ describe("the registry", () => {
     expect(await ask("unregister", entries[0]!)).toBe("done");
     expect(await ask("register", more)).toBe("done");
     expect(bench.fatals).toEqual([]);
+  });
+});
+
+describe("changes of the registry that wait for a member which answers nothing", () => {
+  test("are refused after a while, and not made when whoever asked has long given up", async () => {
+    const bench = new Bench();
+    const coordinator = await led(bench);
+    bench.isLost = ({ to, request }) => to === "c" && request.kind === "status";
+    const answers: { at: number; kind: string; tookMs: number }[] = [];
+    for (let at = 0; at < 60; at++) {
+      bench.announce(coordinator);
+      const sinceMs = bench.clock.nowMs;
+      const entry = { backendHash: `hash-${at}`, endpoint: `https://island-${at}` };
+      const asked = coordinator.answer("b", { kind: "registry", change: "register", entry, isForwarded: true });
+      void asked.then(({ kind }) => answers.push({ at, kind, tookMs: bench.clock.nowMs - sinceMs }));
+      await bench.clock.advance(300);
+    }
+    bench.isLost = () => false;
+    await bench.clock.advance(5_000);
+    expect(answers.map(({ at }) => at)).toEqual(Array.from({ length: 60 }, (_, at) => at));
+    expect(Math.max(...answers.map(({ tookMs }) => tookMs))).toBeLessThanOrEqual(
+      REGISTRY_TURN_MS + COORDINATOR_CALL_MS + 50,
+    );
+    expect(answers.at(-1)!.kind).toBe("done");
   });
 });
 
