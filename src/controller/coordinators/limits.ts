@@ -6,7 +6,7 @@ import { ROUND_ANSWERED_MS } from "../../core/lease/limits.ts";
 export const COORDINATOR_CALL_MS = 1_000;
 /** Requests that wait for their turn at a voter, while its disk writes. What comes above it is not answered, as if it had been lost. */
 export const DESK_REQUESTS_MAX = 256;
-/** Who leads, asked of everybody before a campaign. */
+/** Who leads, asked of everybody before a campaign; after some in vain, for as long as a call may take. */
 export const PRE_VOTE_MS = 500;
 /** Where a majority has said that nobody leads, the others may answer within this. */
 export const PRE_VOTE_REST_MS = 50;
