@@ -203,6 +203,23 @@ describe("when a leadership has ended", () => {
   });
 });
 
+describe("a voter that leaves while another one begins to lead", () => {
+  test("hears that it was removed, however many rounds the grants of the others cause before that is stored", async () => {
+    const names = Array.from({ length: 15 }, (_, at) => `${String.fromCodePoint(97 + at)}@1`);
+    const bench = new Bench(...names);
+    bench.delayMs = ({ to }) => to.codePointAt(0)! - 96;
+    const leaver = bench.others.get("b")!;
+    leaver.isLeaving = true;
+    const coordinator = bench.start();
+    bench.announce(coordinator);
+    await coordinator.answer("b", { kind: "leave" });
+    await bench.clock.advance(3_000);
+    expect(coordinator.leads).toBe(1);
+    for (const { roster } of [coordinator.ledger, leaver.ledger])
+      expect(roster!.voters.map(({ peer }) => peer)).toEqual(names.filter((name) => name !== "b@1"));
+  });
+});
+
 describe("a candidate that is about to leave", () => {
   test("and wins what it had begun gives that up at once: no leader removes itself, and its lease would outlast it", async () => {
     const bench = new Bench();

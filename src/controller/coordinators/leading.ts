@@ -152,7 +152,10 @@ export class Leading {
     this.#sentNews = this.leader.news;
     const removed = [...this.#removed.values()].map(({ voter }) => voter);
     const round = this.leader.round([...this.#met.values(), ...removed]);
-    for (const [peer, one] of this.#removed) if (--one.rounds === 0) this.#removed.delete(peer);
+    const { committed } = this.leader;
+    // Until a majority has stored it, nobody outside hears of it, however many rounds there are (each new grant is followed by one).
+    for (const [peer, one] of this.#removed)
+      if (committed !== null && !isVoter(committed, peer) && --one.rounds === 0) this.#removed.delete(peer);
     const asked = new Set(round.map(({ to }) => to.peer));
     for (const peer of this.#reached.keys()) if (!asked.has(peer)) this.#reached.delete(peer);
     for (const sent of round) void this.#send(sent);
