@@ -18,6 +18,7 @@ const mutant = planting(undefined, "tc");
 const founding = planting({ aim: "founding" }, "tc");
 const ofRosters = planting({ aim: "roster" }, "tc");
 const recovery = planting({ aim: "recovery" }, "tc");
+const recoveryOfFive = planting({ aim: "recovery", nodes: 5 }, "tc");
 const ofClocks = planting({ aim: "clock" }, "tc");
 const ofRegistry = planting({ aim: "registry" }, "tc");
 const ofPlaces = planting({ aim: "places" }, "tc");
@@ -196,6 +197,11 @@ export const TC_MUTANTS: readonly Mutant[] = [
     file: VOTER,
     find: "    this.#generation = Math.max(this.#generation, generationOf(term));",
     replace: "    void term;",
+  }),
+  recoveryOfFive("refused-generation-unheard", "2.6 generation", {
+    file: "controller/coordinators/context.ts",
+    find: 'if (outcome.kind === "refused" && outcome.reason === "generation-over")',
+    replace: 'if (outcome.kind === "refused" && outcome.reason === "invalid-ttl")',
   }),
   ofCopies("ledger-outlives-its-log", "decision 67 copies", {
     file: FILES,

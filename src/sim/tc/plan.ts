@@ -31,6 +31,8 @@ type Shape =
   | { kind: "damage"; node: string; restartAfterMs: number }
   /** Everybody is gone; one is recovered into the next generation; the others come back. */
   | { kind: "recover"; node: string; forMs: number }
+  /** One is recovered while the others go on, and reaches a single one of them. */
+  | { kind: "recover-beside"; node: string; other: string; forMs: number }
   /** A node asks the others to release the leader's lease. */
   | { kind: "forge-release"; node: string }
   /** The leader's former disk asks for it. */
@@ -88,6 +90,7 @@ const WEIGHTS = {
   "others-restart": 1,
   "lost-founder": 0,
   "stop-in-campaign": 0,
+  "recover-beside": 0,
   "deaf-member": 1,
 } as const;
 type Kind = keyof typeof WEIGHTS;
@@ -97,7 +100,7 @@ const AIMED: Readonly<Record<TcKnobs["aim"], readonly Kind[]>> = {
   none: [],
   founding: ["lost-founder"],
   roster: ["leave", "partition", "cut-one-way", "crash", "wipe", "unwilling", "stop-in-campaign"],
-  recovery: ["recover"],
+  recovery: ["recover", "recover-beside"],
   clock: ["stop-and-go", "stop-and-go", "others-restart", "cut", "resign", "odd-ttl"],
   registry: ["deaf-member", "deaf-member", "crash", "cut-one-way"],
   places: ["move", "move", "leases-lost", "new-island", "stop"],
@@ -171,6 +174,8 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
       return { atMs, kind, node, restartAfterMs: Math.floor(random.between(100, 12_000)) };
     case "recover":
       return { atMs, kind, node: other, forMs: Math.floor(random.between(500, 12_000)) };
+    case "recover-beside":
+      return { atMs, kind, node: other, other: random.pick(names), forMs: Math.floor(random.between(500, 12_000)) };
     case "disk-fsync-error":
     case "forge-release":
     case "stale-roster":

@@ -50,6 +50,8 @@ function strike(stage: Stage, fault: TcFault, hit: () => void): void {
       return loseLeases(stage, fault.restartAfterMs, hit);
     case "recover":
       return recover(stage, fault, hit);
+    case "recover-beside":
+      return recoverBeside(stage, fault, hit);
     case "forge-release":
     case "ghost-release":
     case "stale-roster":
@@ -186,10 +188,22 @@ function lose(stage: Stage, node: string, restartAfterMs: number, hit: () => voi
   apply(stage.world, { atMs: stage.world.nowMs, kind: "disk-wipe", node, restartAfterMs }, { hit });
 }
 
+/** Two that recover into one generation make two clusters: the command asks, and this operator knows better. */
+function mayRecover(stage: Stage): boolean {
+  return stage.names.every((name) => generationOf(stage.durable(name)?.roster?.term ?? 0) === 0);
+}
+
+function recoverBeside(stage: Stage, fault: OwnFault & { kind: "recover-beside" }, hit: () => void): void {
+  const { node, other, forMs, atMs } = fault;
+  if (node === other || !mayRecover(stage)) return;
+  for (const name of stage.names)
+    if (name !== node && name !== other)
+      apply(stage.world, { atMs, kind: "cut", a: node, b: name, forMs }, { hit: () => {} });
+  if (stage.operator.recover(node)) hit();
+}
+
 function recover(stage: Stage, { node, forMs, atMs }: OwnFault & { kind: "recover" }, hit: () => void): void {
-  // Two that recover into one generation make two clusters: the command asks, and this operator knows better.
-  const isFirst = stage.names.every((name) => generationOf(stage.durable(name)?.roster?.term ?? 0) === 0);
-  if (!isFirst) return;
+  if (!mayRecover(stage)) return;
   for (const name of stage.names)
     if (name !== node)
       apply(stage.world, { atMs, kind: "crash", node: name, restartAfterMs: forMs }, { hit: () => {} });
