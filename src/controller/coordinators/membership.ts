@@ -111,6 +111,8 @@ export class Membership {
 
   async #leave(): Promise<LeaveResult> {
     const { desk, members, otherEndpoints } = this.#context;
+    // Asked again, where the first answer was lost: what fails now would bring it back.
+    if (this.#hasLeft) return { kind: "left" };
     if (this.#isSoleVoter) return { kind: "sole-voter" };
     const statuses = await Promise.all(otherEndpoints.map((endpoint) => this.#context.statusOf(endpoint)));
     const silent = otherEndpoints.filter((_, at) => statuses[at] === null);

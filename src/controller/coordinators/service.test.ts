@@ -170,6 +170,19 @@ describe("leave", () => {
     expect(all.node("c").logged).toEqual(expect.arrayContaining(["tc_left", "tc_rejoined"]));
   });
 
+  test("that is asked for again is done: it does not bring the node back, although nobody that it knows leads any more", async () => {
+    const all = await settled(...ABC);
+    const name = follower(all);
+    const left = all.service(name).leave();
+    await all.until(() => all.service(name).view().hasLeft);
+    await left;
+    await all.clock.advance(10_000);
+    expect(await all.service(name).leave()).toEqual({ kind: "left" });
+    await all.clock.advance(10_000);
+    expect(all.service(name).view().hasLeft).toBe(true);
+    expect(all.service(all.leaders[0]!).members().voters).toHaveLength(2);
+  });
+
   test("of the leader: another leads first", async () => {
     const all = await settled(...ABC);
     const [leader] = all.leaders as [string];
