@@ -338,6 +338,8 @@ describe("mutations where nobody may take them", () => {
     ["/v1/mesh/resume", {}],
     ["/v1/mesh/leave", {}],
     ["/v1/mesh/join", {}],
+    ["/v1/values/x", { value: 1 }, "PUT"],
+    ["/v1/values/x", undefined, "DELETE"],
   ] as const;
 
   it("the list above is every write of the contract, but for those of jobs, which job-leadership.test.ts has", () => {
@@ -345,13 +347,13 @@ describe("mutations where nobody may take them", () => {
       ({ kind, isFenced }) => kind === "write" && isFenced !== true,
     );
     expect(writes.map(([path]) => path).sort()).toEqual(
-      paths.map(({ path }) => path.replace(/:scope|:id/, "x")).sort(),
+      paths.map(({ path }) => path.replace(/:scope|:id|:name/, "x")).sort(),
     );
   });
 
-  it.each(writes)("%s on a follower is 409 with exactly the specified fields", async (path, body) => {
+  it.each(writes)("%s on a follower is 409 with exactly the specified fields", async (path, body, method = "POST") => {
     t.cluster.follow("n2");
-    const { status, json } = await t.call("POST", path, body);
+    const { status, json } = await t.call(method, path, body);
     expect(status).toBe(409);
     expect(json).toEqual({
       error: "NOT_LEADER",
@@ -364,9 +366,9 @@ describe("mutations where nobody may take them", () => {
     });
   });
 
-  it.each(writes)("%s without a leader is 503 ERR_NO_LEADER with Retry-After", async (path, body) => {
+  it.each(writes)("%s without a leader is 503 ERR_NO_LEADER with Retry-After", async (path, body, method = "POST") => {
     t.cluster.follow(null);
-    const { status, json, headers } = await t.call("POST", path, body);
+    const { status, json, headers } = await t.call(method, path, body);
     expect([status, json?.["error"], json?.["code"]]).toEqual([503, "ERR_NO_LEADER", 4002]);
     expect(headers.get("retry-after")).toBe("1");
   });

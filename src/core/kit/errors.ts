@@ -193,3 +193,19 @@ export class StaleEpochError extends TenureError {
     return TenureError.is(value) && value.code === "STALE_EPOCH";
   }
 }
+
+/** A value has another version than the one for which the write was meant. Nothing was written. */
+export class VersionConflictError extends TenureError {
+  /** What it is now; null: there is none. */
+  readonly version: number | null;
+
+  constructor(message: string, version: number | null) {
+    super("VERSION_CONFLICT", message);
+    this.name = "VersionConflictError";
+    this.version = version;
+  }
+
+  static override is(value: unknown): value is VersionConflictError {
+    return TenureError.is(value) && value.code === "VERSION_CONFLICT";
+  }
+}

@@ -23,6 +23,7 @@ import { type OwnController, standalone } from "../../controller/mesh/own/own-vi
 import { RegistryService } from "../../controller/mesh/registry.ts";
 import { ScopesService } from "../../controller/scopes/scopes.ts";
 import { noScopes } from "../../controller/scopes/site-scopes.ts";
+import { noValues } from "../../controller/values/site-values.ts";
 import type { TenureError } from "../../core/kit/errors.ts";
 import type { SigningHeld } from "../../core/health/index.ts";
 import type { Random } from "../../core/kit/random.ts";
@@ -38,6 +39,7 @@ import type { Logger } from "../../ports/logger.ts";
 import type { MeshLines } from "../../ports/mesh/lines.ts";
 import type { MeshLinks } from "../../ports/mesh/links.ts";
 import type { Scopes } from "../../ports/scopes.ts";
+import type { Values } from "../../ports/values.ts";
 import type { JobsServerStats } from "../../ports/server-stats.ts";
 import type { VerifySignature } from "../../ports/signatures.ts";
 import type { Views } from "../../ports/views.ts";
@@ -138,6 +140,7 @@ export interface NodeReceipts extends Pick<ReceiptsServiceOptions, "log" | "fold
 export interface NodeServices {
   readonly parts: JobsParts & { readonly jobs: JobsService; readonly events: EventsService };
   readonly scopes: Scopes;
+  readonly values: Values;
   /** Undefined: the site is standalone. */
   readonly lines: MeshLines | undefined;
   readonly links: MeshLinks | undefined;
@@ -200,6 +203,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   return {
     parts: { jobs, views, events, keys, certificates, controllers: site.controllers },
     scopes: scopes ?? noScopes(),
+    values: noValues(),
     lines: site.lines,
     links: site.links,
     meshState: site.meshState,
