@@ -351,27 +351,33 @@ describe("mutations where nobody may take them", () => {
     );
   });
 
-  it.each(writes)("%s on a follower is 409 with exactly the specified fields", async (path, body, method = "POST") => {
-    t.cluster.follow("n2");
-    const { status, json } = await t.call(method, path, body);
-    expect(status).toBe(409);
-    expect(json).toEqual({
-      error: "NOT_LEADER",
-      message: expect.stringContaining("n2"),
-      leader_id: "n2",
-      leader_url: "https://n2:7401",
-      leader_epoch: 7,
-      node_id: "n1",
-      role: "STANDBY",
-    });
-  });
+  it.each(writes)(
+    "%s on a follower is 409 with exactly the specified fields",
+    async (path, body, method: string = "POST") => {
+      t.cluster.follow("n2");
+      const { status, json } = await t.call(method, path, body);
+      expect(status).toBe(409);
+      expect(json).toEqual({
+        error: "NOT_LEADER",
+        message: expect.stringContaining("n2"),
+        leader_id: "n2",
+        leader_url: "https://n2:7401",
+        leader_epoch: 7,
+        node_id: "n1",
+        role: "STANDBY",
+      });
+    },
+  );
 
-  it.each(writes)("%s without a leader is 503 ERR_NO_LEADER with Retry-After", async (path, body, method = "POST") => {
-    t.cluster.follow(null);
-    const { status, json, headers } = await t.call(method, path, body);
-    expect([status, json?.["error"], json?.["code"]]).toEqual([503, "ERR_NO_LEADER", 4002]);
-    expect(headers.get("retry-after")).toBe("1");
-  });
+  it.each(writes)(
+    "%s without a leader is 503 ERR_NO_LEADER with Retry-After",
+    async (path, body, method: string = "POST") => {
+      t.cluster.follow(null);
+      const { status, json, headers } = await t.call(method, path, body);
+      expect([status, json?.["error"], json?.["code"]]).toEqual([503, "ERR_NO_LEADER", 4002]);
+      expect(headers.get("retry-after")).toBe("1");
+    },
+  );
 
   it("D17: a leader that hands over is DRAINING, and names nobody", async () => {
     t.cluster.role = "DRAINING";

@@ -193,7 +193,7 @@ describe("GET /v1/values", () => {
     expect(first.json).toMatchObject({ next: names[VALUES_PER_PAGE_MAX - 1], as_of: t.values.version });
     const after = encodeURIComponent(String(first.json?.["next"]));
     const last = await t.call("GET", `/v1/values?prefix=job/&after=${after}&consistency=linearizable`);
-    const shown = (last.json?.["values"] as { name: string }[]).map(({ name }) => name);
+    const shown = ((last.json?.["values"] ?? []) as { name: string }[]).map(({ name }) => name);
     expect([shown, last.json?.["next"]]).toEqual([names.slice(VALUES_PER_PAGE_MAX), null]);
     const small = await t.call("GET", "/v1/values?limit=1&prefix=");
     expect(small.json).toMatchObject({ values: [{ name: names[0] }], next: names[0] });
