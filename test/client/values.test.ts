@@ -12,7 +12,7 @@ const clientOf = (urls: readonly string[], fetchVia?: typeof fetch): Client =>
     urls,
     key: "client-key",
     timeoutMs: 3_000,
-    ...(fetchVia === undefined ? {} : { fetch: fetchVia as never }),
+    ...(fetchVia === undefined ? {} : { fetch: fetchVia }),
   });
 
 const put = (t: TestApi, name: string, value: Json = 1) => t.values.put({ name, value, ifVersion: null, fence: null });
