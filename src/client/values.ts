@@ -230,7 +230,7 @@ class Watched {
     if (data === null) return undefined;
     const item = toCamel(parseJson(data) as object) as unknown as Exclude<ValueItem, { kind: "current" }>;
     if (!this.#isWhole) return item;
-    if (item.kind === "put") return this.isNew(item as StoredValue) ? item : undefined;
+    if (item.kind === "put") return this.isNew(item) ? item : undefined;
     // What a list did not have was not given, and is not taken back.
     if ((this.known.get(item.name) ?? Infinity) > version) return undefined;
     this.known.delete(item.name);
