@@ -55,6 +55,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "core/jobs": ["type core/events"],
   "core/archive": ["type core/events"],
   "core/lease": ["core/trust"],
+  "core/state": ["core/scopes", "core/values"],
   "core/mesh": ["core/events", "type core/archive", "type core/jobs"],
   ports: ["type core"],
 

@@ -22,8 +22,12 @@ export interface Values {
    * `limit`. Null: changes after it are not kept any more on this node, so list again.
    */
   changes(prefix: string, after: number, limit: number): ValueChanges | null;
-  /** Resolves when there may be a change of such a value above `after`, or the signal aborts. Rejects with OVERLOADED where too many wait. */
-  changed(prefix: string, after: number, signal: AbortSignal): Promise<void>;
+  /**
+   * Resolves when there may be a change of such a value above `after`, or the signal aborts: with the version up to which there is none, from
+   * which to go on. (Changes of other values push old ones out; a watcher of this prefix has missed nothing by that.) Rejects with OVERLOADED where
+   * too many wait.
+   */
+  changed(prefix: string, after: number, signal: AbortSignal): Promise<number>;
 }
 
 /** Who writes: only while this epoch of this scope is held. */

@@ -5,9 +5,10 @@
 import { TenureError } from "../../src/core/kit/errors.ts";
 import type { Random } from "../../src/core/kit/random.ts";
 import { peerKey } from "../../src/core/kit/ids.ts";
-import { ScopesFold } from "../../src/core/scopes/index.ts";
+import { StateFold } from "../../src/core/state/index.ts";
 import { RaftLeadership } from "../../src/controller/leadership/raft-leadership.ts";
-import { ScopesService } from "../../src/controller/scopes/scopes.ts";
+import { StateService } from "../../src/controller/state/state.ts";
+import type { Scopes } from "../../src/ports/scopes.ts";
 import type { Lead } from "../../src/ports/consensus.ts";
 import type { Log } from "../../src/ports/log.ts";
 import type { Owner } from "../../src/sim/kernel/index.ts";
@@ -82,7 +83,7 @@ class Oracle {
 }
 
 class Client {
-  readonly #cluster: RaftCluster<ScopesService>;
+  readonly #cluster: RaftCluster<StateService>;
   readonly #oracle: Oracle;
   readonly #options: LeaseRunOptions;
   readonly #scope: string;
@@ -97,7 +98,7 @@ class Client {
   #home = "";
 
   constructor(
-    cluster: RaftCluster<ScopesService>,
+    cluster: RaftCluster<StateService>,
     oracle: Oracle,
     options: LeaseRunOptions,
     scope: string,
@@ -203,11 +204,7 @@ class Client {
   }
 
   /** To any node; each way takes time, and one in twenty is lost. Answered once, or "no answer" after a while. */
-  #ask<T>(
-    ask: (service: ScopesService) => Promise<T>,
-    onAnswer: (answer: T) => void,
-    failed: (code: string) => void,
-  ): void {
+  #ask<T>(ask: (service: Scopes) => Promise<T>, onAnswer: (answer: T) => void, failed: (code: string) => void): void {
     const { world } = this.#cluster;
     const random = this.#random;
     let isOpen = true;
@@ -230,7 +227,7 @@ class Client {
       world.call(node, () => {
         const service = this.#cluster.node(node)?.extra;
         if (service === undefined) return;
-        ask(service).then(
+        ask(service.scopes).then(
           (answer) =>
             back(() => {
               this.#home = node;
@@ -275,11 +272,11 @@ export async function runLeases(options: LeaseRunOptions): Promise<LeaseRun> {
   return { violations: oracle.violations, counts: oracle.counts };
 }
 
-function startCluster(options: LeaseRunOptions, oracle: Oracle): RaftCluster<ScopesService> {
-  const cluster = new RaftCluster<ScopesService>({
+function startCluster(options: LeaseRunOptions, oracle: Oracle): RaftCluster<StateService> {
+  const cluster = new RaftCluster<StateService>({
     seed: options.seed,
     start: (boot) => {
-      const applied = new ScopesFold();
+      const applied = new StateFold();
       return {
         fold: applied,
         begin: ({ log, consensus, clock }) => {
@@ -295,7 +292,7 @@ function startCluster(options: LeaseRunOptions, oracle: Oracle): RaftCluster<Sco
             options.unconfirmedRenewals === true ? { ...consensus, readIndex: () => Promise.resolve(1) } : consensus;
           const random = boot.random.fork("scopes");
           const promising = options.acknowledgedEarly === true ? eager(log) : log;
-          return new ScopesService({
+          return new StateService({
             log: promising,
             applied,
             leadership: new RaftLeadership(trusting),
@@ -329,7 +326,7 @@ function eager(log: Log): Log {
 
 /** One fault at one node, mostly the leader; returns how long it lasts. */
 function disturb(
-  cluster: RaftCluster<ScopesService>,
+  cluster: RaftCluster<StateService>,
   random: Random,
   oracle: Oracle,
   owner: Owner,

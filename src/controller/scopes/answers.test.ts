@@ -2,7 +2,8 @@ import { describe, expect, it } from "vitest";
 import { TenureError } from "../../core/kit/errors.ts";
 import { wholeOf } from "../../core/kit/pieces.ts";
 import type { RaftStatus } from "../../core/raft/index.ts";
-import { encodeEvent, type ScopeEvent, ScopesFold } from "../../core/scopes/index.ts";
+import { encodeEvent, type ScopeEvent } from "../../core/scopes/index.ts";
+import { StateFold } from "../../core/state/index.ts";
 import { ManualClock } from "../../engine/test-engine.ts";
 import { RaftLog } from "../../logs/index.ts";
 import { encodeEntry } from "../../logs/raft/entry-codec.ts";
@@ -10,7 +11,7 @@ import { leading, stageOn } from "../../sim/controller/test-scopes-stage.ts";
 import { advance, drain, ScopesStage, watch } from "./test-scopes.ts";
 
 /** A node that follows: entries come from elsewhere. */
-function raftLogOn(fold: ScopesFold): RaftLog {
+function raftLogOn(fold: StateFold): RaftLog {
   const log = new RaftLog({
     fold,
     proposals: { propose: () => Promise.reject(new Error("a follower proposes nothing")) },
@@ -140,9 +141,9 @@ describe("watching", () => {
   });
 
   it("trap 67: behind a restored snapshot nobody misses what follows, nor what the snapshot changed", async () => {
-    const ahead = raftLogOn(new ScopesFold());
+    const ahead = raftLogOn(new StateFold());
     applyEvents(ahead, 0, grantOf("s"), grantOf("t"));
-    const applied = new ScopesFold();
+    const applied = new StateFold();
     const log = raftLogOn(applied);
     const { service } = new ScopesStage(new ManualClock(), log, applied);
     const signal = new AbortController().signal;
@@ -163,8 +164,8 @@ describe("watching", () => {
     const waiting = watch(stage.acquire("b", { waitMs: 60_000 }));
     const watching = watch(stage.service.changed("s", { epoch: 1, held: true }, new AbortController().signal));
     await drain();
-    stage.service.close();
-    stage.service.close();
+    stage.state.close();
+    stage.state.close();
     await drain();
     expect(waiting.code).toBe("NOT_LEADER");
     expect(watching.state).toBe("resolved");

@@ -43,7 +43,7 @@ describe("leases", () => {
     await advance(clock, 3_600_000);
     expect(stage.service.get("s")?.holder).not.toBeNull();
     stage.isPaused = false;
-    stage.service.resumed();
+    stage.state.resumed();
     await advance(clock, 9_999);
     expect(stage.service.get("s")?.holder, "its holder may have renewed elsewhere a moment ago").not.toBeNull();
     await advance(clock, 1);

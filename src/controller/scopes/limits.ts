@@ -1,7 +1,5 @@
 // The bounds of the scopes service.
 
-/** Appends that may wait to be committed; past it new requests are refused for now. */
-export const SCOPE_APPENDS_MAX = 8_192;
 /** How often leases are checked: a loop that paused for longer than this and a stall is noticed. */
 export const SCOPE_LEASES_CHECK_MS = 500;
 export const EXPIRY_RETRY_MS = 250;

@@ -4,7 +4,7 @@ import { SCOPES_MAX, TURN_SLICE_MS } from "../../core/kit/limits.ts";
 import { WorkedClock } from "../../engine/test-engine.ts";
 import { stageOn } from "../../sim/controller/test-scopes-stage.ts";
 import { MemoryStore } from "../../logs/index.ts";
-import { SCOPE_APPENDS_MAX } from "./limits.ts";
+import { STATE_APPENDS_MAX } from "../state/limits.ts";
 import { advance, drain, type Outcome, type ScopesStage, watch } from "./test-scopes.ts";
 import type { AcquireAnswer } from "../../ports/scopes.ts";
 
@@ -86,9 +86,9 @@ describe("10,000 scopes whose holders are gone at once", { timeout: 60_000 }, ()
     clock.perLookMs = PER_LOOK_MS;
     await mostInATurn(
       () => stage.log.waiting,
-      () => stage.log.waiting >= SCOPE_APPENDS_MAX,
+      () => stage.log.waiting >= STATE_APPENDS_MAX,
     );
-    expect(stage.log.waiting).toBeLessThanOrEqual(SCOPE_APPENDS_MAX + PER_TURN_MAX);
+    expect(stage.log.waiting).toBeLessThanOrEqual(STATE_APPENDS_MAX + PER_TURN_MAX);
     clock.perLookMs = 0;
     const [beganMs, timers, waiting] = [clock.nowMs, clock.timersSet, stage.log.waiting];
     await mostInATurn(

@@ -1,13 +1,9 @@
-// One leadership over the scopes: from the moment in which the log is open in this epoch to its end. Nothing of it outlives it:
-// the next leader counts every lease anew.
+// The scopes under one leadership: who holds what, until when, and who waits. Nothing of it outlives it: the next leader counts every lease anew.
 //
-// Who may be told what, and when:
-// - A grant, a resignation: when its append is committed in this epoch.
-// - What rests on the head without an append (held by another, already resigned, stale): when the head is committed.
-// - What says that a hold is, or is not, in force (a renewal, a grant told again, stale): also only after a majority has
-//   confirmed, after the request arrived, that this node leads. A deposed leader knows nothing of newer grants.
+// What may be answered, and when: state/state-desk.ts. A renewal, and a grant that is repeated, are refused or confirmed as of after the request
+// arrived.
 
-import { StaleEpochError, TenureError } from "../../core/kit/errors.ts";
+import { StaleEpochError } from "../../core/kit/errors.ts";
 import { LOOP_STALL_MS } from "../../core/kit/limits.ts";
 import {
   decide,
@@ -17,30 +13,26 @@ import {
   type ScopeEvent,
   type ScopesFold,
 } from "../../core/scopes/index.ts";
+import { isOfValue, type StateRecord } from "../../core/state/index.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
-import type { Leadership } from "../../ports/leadership.ts";
-import type { Log } from "../../ports/log.ts";
 import type { AcquireAnswer, AcquireRequest, RenewAnswer } from "../../ports/scopes.ts";
-import { Appends, type Batch } from "./appends.ts";
-import { Claim, ClaimQueues } from "./claims.ts";
-import { BUSY_RETRY_MS, EXPIRY_RETRY_MS, HOLD_AGAIN_MAX, SCOPE_APPENDS_MAX, SCOPE_LEASES_CHECK_MS } from "./limits.ts";
-import { CONFIRMATIONS_PENDING_MAX } from "../leadership/limits.ts";
-import type { Opened, Serving } from "../leadership/reign.ts";
 import { Leases } from "../leases.ts";
 import { Slice } from "../slice.ts";
+import type { Appends, Batch } from "../state/appends.ts";
+import { overloaded, type StateDesk } from "../state/state-desk.ts";
+import { Claim, ClaimQueues } from "./claims.ts";
+import { BUSY_RETRY_MS, EXPIRY_RETRY_MS, HOLD_AGAIN_MAX, SCOPE_LEASES_CHECK_MS } from "./limits.ts";
 
-export interface ScopesReignOptions extends Opened {
-  readonly log: Log;
+export interface ScopesReignOptions {
+  readonly desk: StateDesk;
   readonly applied: ScopesFold;
-  readonly clock: Clock;
-  readonly leadership: Pick<Leadership, "epoch" | "confirm">;
   /** The cluster is paused: no hold ends by the passing of time. `restartLeases` when it is not any more. */
   readonly isPaused: () => boolean;
 }
 
-export class ScopesReign implements Serving {
-  readonly epoch: number;
+export class ScopesReign {
   readonly #options: ScopesReignOptions;
+  readonly #desk: StateDesk;
   readonly #clock: Clock;
   readonly #appends: Appends;
   readonly #claims = new ClaimQueues();
@@ -52,25 +44,13 @@ export class ScopesReign implements Serving {
   /** Before it they are not tried again. */
   #owedAtMs = 0;
   #timer: Timer | null = null;
-  #confirming = 0;
-  #isOver = false;
 
   /** Every lease starts at its full duration. */
   constructor(options: ScopesReignOptions) {
     this.#options = options;
-    this.epoch = options.epoch;
-    this.#clock = options.clock;
-    this.#appends = new Appends({
-      log: options.log,
-      epoch: options.epoch,
-      applied: options.applied,
-      onOver: () => {
-        this.end();
-        options.onOver();
-      },
-      onRefused: (events) => this.#refused(events),
-    });
-    this.#appends.startBehind(options.position);
+    this.#desk = options.desk;
+    this.#clock = options.desk.clock;
+    this.#appends = options.desk.appends;
     this.restartLeases();
   }
 
@@ -81,7 +61,6 @@ export class ScopesReign implements Serving {
   // ---- its beginning and its end -------------------------------------------------------------------
 
   restartLeases(): void {
-    this.#appends.head.recount();
     this.#leases.clear();
     const nowMs = this.#clock.monotonicMs();
     for (const { scope, hold } of this.#options.applied.all()) {
@@ -90,18 +69,16 @@ export class ScopesReign implements Serving {
     this.#arm();
   }
 
+  /** After the desk's. */
   end(): void {
-    if (this.#isOver) return;
-    this.#isOver = true;
     this.#timer?.cancel();
     this.#leases.clear();
-    for (const claim of this.#claims.drain()) claim.fail(this.#notLeader());
+    for (const claim of this.#claims.drain()) claim.fail(this.#desk.notLeader());
   }
 
   /** A record was applied here. */
-  applied(event: ScopeEvent, position: number): void {
-    this.#appends.head.applied(event.scope, position);
-    if (this.#isOver) return;
+  applied(event: ScopeEvent): void {
+    if (this.#desk.isOver) return;
     const hold = this.#options.applied.get(event.scope)?.hold ?? null;
     if (event.kind === "granted" && hold !== null) {
       this.#leases.start(event.scope, hold.epoch, hold.ttlMs, this.#clock.monotonicMs());
@@ -118,10 +95,10 @@ export class ScopesReign implements Serving {
     if (hold?.session === session && attempt < HOLD_AGAIN_MAX) return this.#again(request, hold, signal, attempt);
     const queued = this.#claims.get(scope, session);
     if (queued !== undefined) return this.#wait(queued, waitMs, signal);
-    this.#admit();
+    this.#desk.admit();
     if (hold === null && !this.#claims.has(scope)) return this.#grantNow(request, signal);
     if (waitMs === 0) {
-      await this.#appends.settled(scope);
+      await this.#appends.settled({ scope });
       return this.#notGranted(scope);
     }
     if (!this.#claims.hasRoom(scope)) throw overloaded(`too many wait for scope "${scope}", or for all scopes`);
@@ -134,9 +111,9 @@ export class ScopesReign implements Serving {
     for (let attempt = 0; attempt < HOLD_AGAIN_MAX; attempt++) {
       const isExtended = isHold(this.#holdOf(scope), session, epoch);
       if (isExtended) this.#leases.touch(scope, epoch, this.#clock.monotonicMs());
-      await this.#confirmed();
+      await this.#desk.confirmed();
       const hold = this.#holdOf(scope);
-      await this.#appends.settled(scope);
+      await this.#appends.settled({ scope });
       if (!isHold(hold, session, epoch)) throw new StaleEpochError(scope, epoch);
       // Its end was being written when this arrived, and was given up since: it is in force, and was not extended.
       if (!isExtended) continue;
@@ -148,26 +125,26 @@ export class ScopesReign implements Serving {
   }
 
   async resign(scope: string, session: string, epoch: number): Promise<void> {
-    const decision = await this.#change({ kind: "resign", scope, session, epoch, atMs: this.#wallMs() });
+    const decision = await this.#change({ kind: "resign", scope, session, epoch, atMs: this.#desk.wallMs() });
     if (decision.kind === "stale") throw new StaleEpochError(scope, epoch);
   }
 
   async askResign(scope: string, force: boolean): Promise<{ readonly epoch: number } | null> {
     const kind = force ? "force" : "request-resign";
-    const decision = await this.#change({ kind, scope, atMs: this.#wallMs() });
+    const decision = await this.#change({ kind, scope, atMs: this.#desk.wallMs() });
     if (decision.kind === "event") return { epoch: decision.epoch };
     return decision.kind === "nothing" && decision.hold !== null ? { epoch: decision.hold.epoch } : null;
   }
 
   /** Decides, appends, and waits until it is committed. That there is nothing to do is said by a confirmed leader only. */
   async #change(command: ScopeCommand): Promise<ScopeDecision> {
-    this.#admit();
+    this.#desk.admit();
     let { decision, batch } = this.#free(command);
     if (batch === null) {
-      await this.#confirmed();
+      await this.#desk.confirmed();
       ({ decision, batch } = this.#free(command));
     }
-    await (batch === null ? this.#appends.settled(command.scope) : batch.done);
+    await (batch === null ? this.#appends.settled({ scope: command.scope }) : batch.done);
     return decision;
   }
 
@@ -180,9 +157,9 @@ export class ScopesReign implements Serving {
     const granting = this.#granting.get(scope);
     if (granting !== undefined) granting.interested++;
     try {
-      await this.#appends.settled(scope);
+      await this.#appends.settled({ scope });
       // Also where the grant was just committed: that says nothing of the time at which this request arrived.
-      await this.#confirmed();
+      await this.#desk.confirmed();
     } finally {
       if (granting !== undefined) granting.interested--;
     }
@@ -210,15 +187,15 @@ export class ScopesReign implements Serving {
   /** Adds the grant to the batch; false: there was no place, and the claim was told. */
   #grant(batch: Batch, claim: Claim): boolean {
     const { scope, session, identity, metadata, ttlMs } = claim.request;
-    const command = { kind: "acquire", scope, session, identity, metadata, ttlMs, atMs: this.#wallMs() } as const;
-    const decision = decide(this.#appends.head, command, { position: this.#appends.positionIn(batch) });
+    const command = { kind: "acquire", scope, session, identity, metadata, ttlMs, atMs: this.#desk.wallMs() } as const;
+    const decision = decide(this.#appends.head.scopes, command, { position: this.#appends.positionIn(batch) });
     if (decision.kind !== "event") {
       const { scopesMax } = this.#options.applied;
       const advice = "resign some, or wait until their leases end";
       claim.fail(overloaded(`${scopesMax} scopes are held, as many as a cluster has room for`, advice));
       return false;
     }
-    this.#appends.add(batch, decision.event);
+    this.#appends.add(batch, [decision.event]);
     this.#granting.set(scope, claim);
     claim.decided();
     batch.done.then(
@@ -237,17 +214,17 @@ export class ScopesReign implements Serving {
     const wasWanted = claim.isWanted;
     claim.settle({ granted: true, epoch, ttlMs });
     // Nobody would ever renew it.
-    if (!wasWanted && !this.#isOver) {
-      this.#free({ kind: "resign", scope, session, epoch, atMs: this.#wallMs() });
+    if (!wasWanted && !this.#desk.isOver) {
+      this.#free({ kind: "resign", scope, session, epoch, atMs: this.#desk.wallMs() });
     }
   }
 
   /** Carries out what ends a hold, or asks for its end; who waits first is granted in the same append. */
   #free(command: ScopeCommand): { decision: ScopeDecision; batch: Batch | null } {
     const batch = this.#appends.begin();
-    const decision = decide(this.#appends.head, command, { position: this.#appends.positionIn(batch) });
+    const decision = decide(this.#appends.head.scopes, command, { position: this.#appends.positionIn(batch) });
     if (decision.kind !== "event") return { decision, batch: null };
-    this.#appends.add(batch, decision.event);
+    this.#appends.add(batch, [decision.event]);
     this.#grantNext(batch, command.scope);
     this.#appends.send(batch);
     return { decision, batch };
@@ -263,7 +240,7 @@ export class ScopesReign implements Serving {
   // ---- leases --------------------------------------------------------------------------------------
 
   #arm(pauseMs = 0): void {
-    if (this.#isOver || this.#timer !== null) return;
+    if (this.#desk.isOver || this.#timer !== null) return;
     if (this.#leases.size === 0 && this.#owed.size === 0) return;
     const nowMs = this.#clock.monotonicMs();
     const owedMs = this.#owed.size === 0 ? Infinity : this.#owedAtMs;
@@ -275,16 +252,16 @@ export class ScopesReign implements Serving {
   }
 
   #look(dueMs: number): void {
-    if (this.#isOver) return;
+    if (this.#desk.isOver) return;
     const nowMs = this.#clock.monotonicMs();
     // The process stood still, and renewals may be waiting outside: nobody's lease ends for that (trap 29).
     if (nowMs - dueMs >= LOOP_STALL_MS) this.#leases.stalled(nowMs - dueMs);
     if (this.#options.isPaused()) return this.#arm(SCOPE_LEASES_CHECK_MS);
     // What is due stays so until it can be written.
-    if (!this.#leads() || this.#appends.isFull) return this.#arm(BUSY_RETRY_MS);
+    if (!this.#desk.leads || this.#appends.isFull) return this.#arm(BUSY_RETRY_MS);
     const slice = new Slice(this.#clock);
     for (const { key: scope, epoch } of this.#leases.takeEach(nowMs, EXPIRY_RETRY_MS, slice)) {
-      this.#free({ kind: "expire", scope, epoch, atMs: this.#wallMs() });
+      this.#free({ kind: "expire", scope, epoch, atMs: this.#desk.wallMs() });
     }
     if (nowMs >= this.#owedAtMs) this.#grantOwed();
     this.#arm();
@@ -302,8 +279,10 @@ export class ScopesReign implements Serving {
     }
   }
 
-  #refused(events: readonly ScopeEvent[]): void {
-    for (const { scope } of events) if (this.#claims.has(scope)) this.#owed.add(scope);
+  /** These records were given up. */
+  refused(records: readonly StateRecord[]): void {
+    for (const change of records.flat())
+      if (!isOfValue(change) && this.#claims.has(change.scope)) this.#owed.add(change.scope);
     // What the log has no room for now it has not in the next turn either.
     this.#owedAtMs = this.#clock.monotonicMs() + EXPIRY_RETRY_MS;
     this.#arm();
@@ -312,7 +291,7 @@ export class ScopesReign implements Serving {
   // ---- small things --------------------------------------------------------------------------------
 
   #holdOf(scope: string): HoldState | null {
-    return this.#appends.head.get(scope)?.hold ?? null;
+    return this.#appends.head.scopes.get(scope)?.hold ?? null;
   }
 
   #notGranted(scope: string): AcquireAnswer {
@@ -321,41 +300,8 @@ export class ScopesReign implements Serving {
     const { epoch, identity, metadata } = hold;
     return { granted: false, holder: { epoch, identity, metadata } };
   }
-
-  #admit(): void {
-    if (this.#appends.isFull) throw overloaded(`${SCOPE_APPENDS_MAX} appends wait to be committed`);
-  }
-
-  async #confirmed(): Promise<void> {
-    if (this.#confirming >= CONFIRMATIONS_PENDING_MAX) {
-      throw overloaded(`${CONFIRMATIONS_PENDING_MAX} requests wait for a majority`);
-    }
-    this.#confirming++;
-    const confirmed = await this.#options.leadership.confirm();
-    this.#confirming--;
-    if (this.#isOver || !this.#leads()) throw this.#notLeader();
-    if (confirmed) return;
-    throw new TenureError("ERR_NO_LEADER", "No majority confirmed in time that this node leads. Retry in a moment.");
-  }
-
-  /** As far as this node knows at this moment. */
-  #leads(): boolean {
-    return this.#options.leadership.epoch() === this.epoch;
-  }
-
-  #notLeader(): TenureError {
-    return new TenureError("NOT_LEADER", `This node stopped leading (term ${this.epoch}). Ask the new leader.`);
-  }
-
-  #wallMs(): number {
-    return Math.max(0, Math.floor(this.#clock.wallMs()));
-  }
 }
 
 function isHold(hold: HoldState | null, session: string, epoch: number): hold is HoldState {
   return hold !== null && hold.epoch === epoch && hold.session === session;
-}
-
-function overloaded(why: string, advice = "retry in a moment"): TenureError {
-  return new TenureError("OVERLOADED", `${why}. Nothing was done; ${advice}.`);
 }

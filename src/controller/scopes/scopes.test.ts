@@ -44,7 +44,7 @@ describe("leading", () => {
     const late = watch(stage.acquire("a"));
     await drain();
     expect(late.state).toBe("pending");
-    stage.service.close();
+    stage.state.close();
     await drain();
     expect(late).toMatchObject({ state: "rejected", code: "NOT_LEADER" });
   });

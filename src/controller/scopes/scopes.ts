@@ -20,11 +20,8 @@
 // Epochs: a grant's is the place of its record in the log, so they only grow, also across leaders.
 
 import type { TenureError } from "../../core/kit/errors.ts";
-import type { Random } from "../../core/kit/random.ts";
-import { checkAcquire, checkHold, checkScope, decodeEvent, type ScopesFold, viewOf } from "../../core/scopes/index.ts";
-import type { Clock } from "../../ports/clock.ts";
-import type { Leadership } from "../../ports/leadership.ts";
-import type { Log, LogRecord } from "../../ports/log.ts";
+import { checkAcquire, checkHold, checkScope, type ScopesFold, viewOf } from "../../core/scopes/index.ts";
+import { isOfValue, type StateRecord } from "../../core/state/index.ts";
 import type {
   AcquireAnswer,
   AcquireRequest,
@@ -33,78 +30,69 @@ import type {
   ScopeTransition,
   ScopeView,
 } from "../../ports/scopes.ts";
-import { type Opened, Reign } from "../leadership/reign.ts";
-import { ScopesReign } from "./scopes-reign.ts";
+import type { Door } from "../leadership/reign.ts";
+import type { ScopesReign } from "./scopes-reign.ts";
 import { ScopeWatchers } from "./watchers.ts";
 
 export interface ScopesServiceOptions {
-  readonly log: Log;
-  /** What the log is folded into on this node. */
+  readonly door: () => Door<{ readonly scopes: ScopesReign }>;
+  /** What is applied on this node. */
   readonly applied: ScopesFold;
-  readonly leadership: Leadership;
-  readonly clock: Clock;
-  readonly random: Random;
-  /** The cluster was restored paused: no hold ends by the passing of time. */
-  readonly isPaused?: (() => boolean) | undefined;
   /** Why no new holds are granted; null: they are. Renewals write nothing, and resigning frees: they go on. */
-  readonly refusesHolds?: (() => TenureError | null) | undefined;
+  readonly refusesNew?: (() => TenureError | null) | undefined;
 }
 
 export class ScopesService implements Scopes {
   readonly #options: ScopesServiceOptions;
   readonly #watchers = new ScopeWatchers();
-  readonly #reign: Reign<ScopesReign>;
-  #stopRecords: () => void = () => undefined;
   #isClosed = false;
 
   constructor(options: ScopesServiceOptions) {
     this.#options = options;
-    this.#follow();
-    const isPaused = options.isPaused ?? ((): boolean => false);
-    const begin = (opened: Opened): ScopesReign => new ScopesReign({ ...options, isPaused, ...opened });
-    this.#reign = new Reign({ ...options, begin });
   }
 
-  /** Whoever waits is refused: this node does not lead. Safe to call twice. */
+  /** Safe to call twice. */
   close(): void {
     this.#isClosed = true;
-    this.#stopRecords();
-    this.#reign.close();
     this.#watchers.close();
   }
 
-  /** The cluster is paused no longer: every lease starts at its full duration, as under a new leader. */
-  resumed(): void {
-    this.#reign.current?.restartLeases();
-  }
-
   get stats(): { readonly scopes: number; readonly held: number; readonly waiting: number; readonly watching: number } {
-    const { size, held } = this.#options.applied;
-    return { scopes: size, held, waiting: this.#reign.current?.waiting ?? 0, watching: this.#watchers.total };
+    const { applied, door } = this.#options;
+    const waiting = door().current?.scopes.waiting ?? 0;
+    return { scopes: applied.size, held: applied.held, waiting, watching: this.#watchers.total };
   }
 
   // ---- what the leader decides: in the turn in which it is asked, unless it must wait for a change of leaders ----
 
   async acquire(request: AcquireRequest, signal: AbortSignal): Promise<AcquireAnswer> {
-    const refusal = this.#options.refusesHolds?.() ?? null;
+    const refusal = this.#options.refusesNew?.() ?? null;
     if (refusal !== null) throw refusal;
     checkAcquire(request);
-    return (this.#reign.now() ?? (await this.#reign.next())).acquire(request, signal);
+    return (this.#now() ?? (await this.#next())).acquire(request, signal);
   }
 
   async renew(scope: string, session: string, epoch: number): Promise<RenewAnswer> {
     checkHold(scope, session, epoch);
-    return (this.#reign.now() ?? (await this.#reign.next())).renew(scope, session, epoch);
+    return (this.#now() ?? (await this.#next())).renew(scope, session, epoch);
   }
 
   async resign(scope: string, session: string, epoch: number): Promise<void> {
     checkHold(scope, session, epoch);
-    return (this.#reign.now() ?? (await this.#reign.next())).resign(scope, session, epoch);
+    return (this.#now() ?? (await this.#next())).resign(scope, session, epoch);
   }
 
   async askResign(scope: string, force: boolean): Promise<{ readonly epoch: number } | null> {
     checkScope(scope);
-    return (this.#reign.now() ?? (await this.#reign.next())).askResign(scope, force);
+    return (this.#now() ?? (await this.#next())).askResign(scope, force);
+  }
+
+  #now(): ScopesReign | null {
+    return this.#options.door().now()?.scopes ?? null;
+  }
+
+  async #next(): Promise<ScopesReign> {
+    return (await this.#options.door().next()).scopes;
   }
 
   // ---- what every node shows -----------------------------------------------------------------------
@@ -138,25 +126,12 @@ export class ScopesService implements Scopes {
 
   // ---- records -------------------------------------------------------------------------------------
 
-  #follow(): void {
-    const { log } = this.#options;
-    this.#stopRecords();
-    this.#stopRecords = log.subscribe(
-      log.head().position + 1,
-      (record) => this.#applied(record),
-      () => {
-        // A snapshot was restored: the state has jumped.
-        this.#follow();
-        this.#watchers.allChanged();
-        this.#reign.current?.restartLeases();
-      },
-    );
+  applied(record: StateRecord): void {
+    for (const change of record) if (!isOfValue(change)) this.#watchers.changed(change.scope);
   }
 
-  #applied({ data, position }: LogRecord): void {
-    const event = decodeEvent(data);
-    if (event.kind === "malformed" || event.kind === "later-version") return;
-    this.#reign.current?.applied(event, position);
-    this.#watchers.changed(event.scope);
+  /** A snapshot was restored. */
+  allChanged(): void {
+    this.#watchers.allChanged();
   }
 }

@@ -5,14 +5,15 @@ import { peerKey } from "../../core/kit/ids.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import { seededRandom } from "../../core/kit/random.ts";
 import { configurationOf, type RaftEvent, type RaftStatus } from "../../core/raft/index.ts";
-import type { ScopesFold } from "../../core/scopes/index.ts";
+import type { StateFold } from "../../core/state/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Lead } from "../../ports/consensus.ts";
 import type { Log, LogAppended, LogHead, LogOpened, LogRecord } from "../../ports/log.ts";
 import type { AcquireAnswer, AcquireRequest } from "../../ports/scopes.ts";
 import { type ManualClock, settled as drain } from "../../loops/test-clock.ts";
 import { RaftLeadership } from "../leadership/raft-leadership.ts";
-import { ScopesService } from "./scopes.ts";
+import { StateService } from "../state/state.ts";
+import type { ScopesService } from "./scopes.ts";
 
 export { settled as drain } from "../../loops/test-clock.ts";
 
@@ -150,17 +151,21 @@ export class HeldLog implements Log {
 export class ScopesStage {
   readonly consensus = new ManualConsensus();
   readonly log: HeldLog;
-  readonly service: ScopesService;
-  readonly applied: ScopesFold;
+  readonly state: StateService;
+  readonly applied: StateFold;
   isPaused = false;
 
-  constructor(clock: Clock, log: Log, applied: ScopesFold) {
+  constructor(clock: Clock, log: Log, applied: StateFold) {
     this.log = new HeldLog(log);
     this.applied = applied;
     const leadership = new RaftLeadership(this.consensus);
     const isPaused = (): boolean => this.isPaused;
     const random = seededRandom("scopes");
-    this.service = new ScopesService({ log: this.log, applied, leadership, clock, random, isPaused });
+    this.state = new StateService({ log: this.log, applied, leadership, clock, random, isPaused });
+  }
+
+  get service(): ScopesService {
+    return this.state.scopes;
   }
 
   /** Leads in this term and serves. */

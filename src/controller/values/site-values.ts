@@ -1,4 +1,5 @@
-// Values on a site whose log is in a database: none. A leader there writes its state into the database itself, in the transaction that has the fence.
+// Values on a site whose log is in a database: none. Whoever can reach the nodes can reach the database, which keeps what is written there, and whose
+// own elector has the fence.
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Values } from "../../ports/values.ts";
@@ -10,7 +11,7 @@ export function noValues(): Values {
 function refuse(): never {
   throw new TenureError(
     "NOT_SUPPORTED",
-    "nodes on Postgres keep no values. Write them into the database itself, with term.tx: that fences them.",
+    "nodes on Postgres keep no values. Keep them in the database, in a transaction that checks the epoch: term.tx, or tenure_require_epoch.",
   );
 }
 

@@ -194,14 +194,21 @@ export class StaleEpochError extends TenureError {
   }
 }
 
-/** A value has another version than the one for which the write was meant. Nothing was written. */
+/** A value has another version than the one that the write was for. Nothing was written. */
 export class VersionConflictError extends TenureError {
-  /** What it is now; null: there is none. */
+  /** Of the value. */
+  readonly value: string;
+  /** What it has; null: there is no such value. */
   readonly version: number | null;
 
-  constructor(message: string, version: number | null) {
-    super("VERSION_CONFLICT", message);
+  constructor(value: string, version: number | null) {
+    const now = version === null ? "there is no such value" : `it has version ${version}`;
+    super(
+      "VERSION_CONFLICT",
+      `the value "${value}" is not as it was expected: ${now}. Nothing was written; read it, and decide again.`,
+    );
     this.name = "VersionConflictError";
+    this.value = value;
     this.version = version;
   }
 

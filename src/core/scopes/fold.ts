@@ -3,16 +3,14 @@
 // - At most SCOPES_MAX are kept. Where a new one is granted and all places are taken, the one that has been free longest is
 //   forgotten: an epoch is a place in the log, so forgetting a scope never brings an old epoch back. One that is held is
 //   never forgotten.
-// - A record that can't be read, or does not fit the state, changes nothing and is counted. One of a later format was
-//   applied by others: FORMAT_UNSUPPORTED is thrown, and the node must end before its state is another one.
-// - The names are kept in order as they come and go: a page of them costs what is on it, however many there are.
+// - An event is applied where it fits; what is done with one that does not, the record decides (core/state).
 
-import { TenureError } from "../kit/errors.ts";
+import { assert } from "../kit/assert.ts";
 import { SCOPES_MAX } from "../kit/limits.ts";
-import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
-import { decodeEvent, SCOPE_EVENT_VERSION, type ScopeEvent } from "./events.ts";
+import { SortedNames } from "../kit/keyed/sorted-names.ts";
+import type { ScopeEvent } from "./events.ts";
 import { SCOPES_UNPREPARED_MAX } from "./limits.ts";
-import { epochAt, evolveScope, type ScopeState } from "./scope-state.ts";
+import { evolveScope, type ScopeState } from "./scope-state.ts";
 import { decodeScopes, encodeScopes, prepareScope } from "./snapshot.ts";
 
 /** What decisions look at: the applied state, or the leader's head on top of it. */
@@ -24,8 +22,7 @@ export interface ScopesReader {
   readonly hasRoom: boolean;
 }
 
-export class ScopesFold implements Fold, ScopesReader {
-  readonly counts = { malformed: 0, unfit: 0 };
+export class ScopesFold implements ScopesReader {
   readonly #scopes = new Map<string, ScopeState>();
   /** Those that nobody holds, in the order in which they became free. */
   readonly #free = new Set<string>();
@@ -33,8 +30,7 @@ export class ScopesFold implements Fold, ScopesReader {
   /** In the order of their last change: a scope that changes all the time is prepared when the snapshot is taken. */
   readonly #unprepared = new Set<string>();
   #epochBase = 0;
-  /** In order. */
-  #names: string[] = [];
+  #names = new SortedNames();
 
   constructor(scopesMax = SCOPES_MAX) {
     this.#scopesMax = scopesMax;
@@ -64,10 +60,9 @@ export class ScopesFold implements Fold, ScopesReader {
     return this.#scopes.get(scope);
   }
 
-  /** By name: at most `limit` behind the name `after`, from the first where that is null. */
+  /** By name: at most `limit` after the name `after`, from the first where that is null. */
   list(after: string | null, limit: number): readonly ScopeState[] {
-    const from = after === null ? 0 : this.#placeBehind(after);
-    return this.#names.slice(from, from + limit).map((name) => this.#scopes.get(name) as ScopeState);
+    return this.#names.page(after, limit).map((name) => this.#scopes.get(name) as ScopeState);
   }
 
   /** In no order. */
@@ -75,41 +70,41 @@ export class ScopesFold implements Fold, ScopesReader {
     return this.#scopes.values();
   }
 
-  apply({ position, data }: LogRecord): void {
-    const event = decodeEvent(data);
-    if (event.kind === "malformed") this.counts.malformed++;
-    else if (event.kind === "later-version") throw laterVersion(event.version);
-    else if (!this.#evolve(event, position)) this.counts.unfit++;
+  /** Whether the event makes sense here. `epoch`: of a grant at its place in the log. */
+  fits(event: ScopeEvent, epoch: number): boolean {
+    const before = this.#scopes.get(event.scope);
+    if (evolveScope(before, event, epoch) === null) return false;
+    return before !== undefined || this.#scopes.size < this.#scopesMax || this.#free.size > 0;
+  }
+
+  /** One that fits. */
+  evolve(event: ScopeEvent, epoch: number): void {
+    const before = this.#scopes.get(event.scope);
+    const after = evolveScope(before, event, epoch);
+    assert(after !== null, "an event that is applied fits");
+    if (before === undefined) {
+      this.#makeRoom();
+      this.#names.add(event.scope);
+    }
+    this.#put(after);
+    this.#prepareSome(after.scope);
   }
 
   snapshot(): Uint8Array {
     const free = [...this.#free].map((name) => this.#scopes.get(name) as ScopeState);
-    const held = this.list(null, this.#names.length).filter(({ hold }) => hold !== null);
+    const held = this.list(null, this.#names.size).filter(({ hold }) => hold !== null);
     this.#unprepared.clear();
     return encodeScopes({ epochBase: this.#epochBase, scopes: [...free, ...held] });
   }
 
-  restore(data: Uint8Array, _head: LogHead): void {
+  restore(data: Uint8Array): void {
     const { epochBase, scopes } = decodeScopes(data);
     this.#epochBase = epochBase;
     this.#scopes.clear();
     this.#free.clear();
     this.#unprepared.clear();
-    this.#names = scopes.map(({ scope }) => scope).toSorted();
+    this.#names = new SortedNames(scopes.map(({ scope }) => scope));
     for (const state of scopes) this.#put(state);
-  }
-
-  #evolve(event: ScopeEvent, position: number): boolean {
-    const before = this.#scopes.get(event.scope);
-    const after = evolveScope(before, event, epochAt(this.#epochBase, position));
-    if (after === null) return false;
-    if (before === undefined) {
-      if (!this.#makeRoom()) return false;
-      this.#names.splice(this.#placeBehind(event.scope), 0, event.scope);
-    }
-    this.#put(after);
-    this.#prepareSome(after.scope);
-    return true;
   }
 
   #prepareSome(changed: string): void {
@@ -129,32 +124,12 @@ export class ScopesFold implements Fold, ScopesReader {
     else this.#free.delete(state.scope);
   }
 
-  #makeRoom(): boolean {
-    if (this.#scopes.size < this.#scopesMax) return true;
+  #makeRoom(): void {
+    if (this.#scopes.size < this.#scopesMax) return;
     const [oldest] = this.#free;
-    if (oldest === undefined) return false;
+    assert(oldest !== undefined, "an event that is applied has room");
     this.#free.delete(oldest);
     this.#scopes.delete(oldest);
-    this.#names.splice(this.#placeBehind(oldest) - 1, 1);
-    return true;
+    this.#names.remove(oldest);
   }
-
-  /** Where the first name stands that is behind this one. */
-  #placeBehind(name: string): number {
-    let from = 0;
-    let to = this.#names.length;
-    while (from < to) {
-      const middle = (from + to) >>> 1;
-      if ((this.#names[middle] as string) <= name) from = middle + 1;
-      else to = middle;
-    }
-    return from;
-  }
-}
-
-function laterVersion(version: number): TenureError {
-  return new TenureError(
-    "FORMAT_UNSUPPORTED",
-    `a record of a scope has format ${version}, and this node reads ${SCOPE_EVENT_VERSION} at most. It stops, because others have applied it: start the newer version of Tenure here too.`,
-  );
 }

@@ -5,5 +5,5 @@ export { decodeEvent, encodeEvent, type ScopeEvent } from "./events.ts";
 export { ScopesFold } from "./fold.ts";
 export { ScopesHead } from "./head.ts";
 export { checkAcquire, checkHold, checkScope, GENERATION_MAX } from "./limits.ts";
-export { EPOCHS_PER_GENERATION, type HoldState, viewOf } from "./scope-state.ts";
-export { withNewLine } from "./snapshot.ts";
+export { epochAt, EPOCHS_PER_GENERATION, type HoldState, viewOf } from "./scope-state.ts";
+export { type NewLine, SCOPES_SNAPSHOT_MAGIC, withNewScopesLine } from "./snapshot.ts";

@@ -5,16 +5,16 @@ import {
   decide,
   decodeEvent,
   encodeEvent,
+  epochAt,
   EPOCHS_PER_GENERATION,
   GENERATION_MAX,
   type ScopeCommand,
   type ScopeEvent,
   ScopesFold,
   ScopesHead,
-  withNewLine,
+  withNewScopesLine as withNewLine,
 } from "./index.ts";
 
-const HEAD = { position: 0, epoch: 0 };
 const text = fc.string({ unit: "grapheme", minLength: 1, maxLength: 12 }).filter((one) => !one.includes("\0"));
 const scope = fc.constantFrom("s1", "s2", "s3", "s4");
 const atMs = fc.integer({ min: 0, max: 2 ** 41 });
@@ -56,6 +56,13 @@ const command: fc.Arbitrary<ScopeCommand> = fc.oneof(
   fc.record({ kind: fc.constantFrom("force" as const, "request-resign" as const), scope, atMs }),
 );
 
+/** As the record of this event at this position is applied. */
+function apply(fold: ScopesFold, position: number, event: ScopeEvent): void {
+  const epoch = epochAt(fold.epochBase, position);
+  if (!fold.fits(event, epoch)) throw new Error(`${event.kind} does not fit`);
+  fold.evolve(event, epoch);
+}
+
 /** Decides one after the other, and appends what is decided. */
 function play(commands: readonly ScopeCommand[], fold = new ScopesFold(), from = 0): ScopeEvent[] {
   const events: ScopeEvent[] = [];
@@ -63,7 +70,7 @@ function play(commands: readonly ScopeCommand[], fold = new ScopesFold(), from =
     const position = from + events.length + 1;
     const decision = decide(fold, one, { position });
     if (decision.kind !== "event") continue;
-    fold.apply({ position, epoch: 1, data: encodeEvent(decision.event) });
+    apply(fold, position, decision.event);
     events.push(decision.event);
   }
   return events;
@@ -128,7 +135,6 @@ describe("the fold", () => {
       fc.property(fc.array(command, { maxLength: 60 }), (commands) => {
         const fold = new ScopesFold();
         const events = play(commands, fold);
-        expect(fold.counts).toEqual({ malformed: 0, unfit: 0 });
         const holders = new Map<string, string>();
         const last = new Map<string, number>();
         for (const [at, event] of events.entries()) {
@@ -155,7 +161,7 @@ describe("the fold", () => {
         const fold = new ScopesFold(3);
         const count = play(before, fold).length;
         const restored = new ScopesFold(3);
-        restored.restore(fold.snapshot(), HEAD);
+        restored.restore(fold.snapshot());
         expect(restored.list(null, 99)).toEqual(fold.list(null, 99));
         expect(restored.snapshot()).toEqual(fold.snapshot());
         expect(play(after, restored, count)).toEqual(play(after, fold, count));
@@ -179,14 +185,11 @@ describe("the fold", () => {
     );
   });
 
-  it("ignores and counts what it can't read and what does not fit, and stops at a later format", () => {
+  it("takes no event that does not fit", () => {
     const fold = new ScopesFold();
-    const apply = (position: number, data: Uint8Array): void => fold.apply({ position, epoch: 1, data });
-    apply(1, Uint8Array.of(1, 2, 3));
-    apply(2, encodeEvent({ kind: "expired", scope: "s", epoch: 9, atMs: 1 }));
-    expect(fold.counts).toEqual({ malformed: 1, unfit: 1 });
-    expect(fold.size).toBe(0);
-    expect(() => apply(3, Uint8Array.of(0x53, 2))).toThrow(expect.objectContaining({ code: "FORMAT_UNSUPPORTED" }));
+    expect(fold.fits({ kind: "expired", scope: "s", epoch: 9, atMs: 1 }, 1)).toBe(false);
+    play([acquire("s1")], fold);
+    expect(fold.fits({ ...acquire("s1", "b"), kind: "granted" } as ScopeEvent, 2)).toBe(false);
   });
 
   it("forgets the scope that has been free longest where a new one needs its place, and never one that is held", () => {
@@ -221,7 +224,7 @@ describe("a new line of epochs", () => {
   const line = { generation: 0, place: 0, position: 0, session: "nobody" };
   const nextEpoch = (snapshot: Uint8Array, position: number): number => {
     const fold = new ScopesFold();
-    fold.restore(snapshot, HEAD);
+    fold.restore(snapshot);
     return fold.epochBase + position + 1;
   };
 
@@ -232,7 +235,7 @@ describe("a new line of epochs", () => {
     // Behind the backup, before the disaster.
     play([{ kind: "force", scope: "s1", atMs: 1 }, acquire("s1", "b")], fold, 1);
     const restored = new ScopesFold();
-    restored.restore(withNewLine(backup, { ...line, position: 1, place: 7 }), HEAD);
+    restored.restore(withNewLine(backup, { ...line, position: 1, place: 7 }));
     play([{ kind: "force", scope: "s1", atMs: 1 }, acquire("s1", "c")], restored, 1);
     expect(fold.get("s1")?.epoch).toBe(3);
     expect(restored.get("s1")?.epoch).toBe(2 * EPOCHS_PER_GENERATION + 7 + 2);
@@ -243,7 +246,7 @@ describe("a new line of epochs", () => {
     const fold = new ScopesFold();
     play([acquire("s1")], fold);
     const restored = new ScopesFold();
-    restored.restore(withNewLine(fold.snapshot(), { ...line, position: 1 }), HEAD);
+    restored.restore(withNewLine(fold.snapshot(), { ...line, position: 1 }));
     const hold = restored.get("s1")!.hold!;
     expect(hold).toMatchObject({ session: "nobody", identity: "a", epoch: 1, ttlMs: 1_000 });
     const resign: ScopeCommand = { kind: "resign", scope: "s1", session: "a", epoch: 1, atMs: 1 };
@@ -284,10 +287,10 @@ describe("a new line of epochs", () => {
     play([acquire("s1")], fold);
     expect(fold.snapshot()[1]).toBe(1);
     const first = withNewLine(fold.snapshot(), { ...line, place: 1, position: 1 });
-    fold.restore(first, HEAD);
+    fold.restore(first);
     expect([first[1], fold.snapshot()]).toEqual([1, first]);
     const second = withNewLine(fold.snapshot(), { ...line, place: 5, position: 1 });
-    fold.restore(second, HEAD);
+    fold.restore(second);
     expect([second[1], fold.snapshot()]).toEqual([2, second]);
   });
 
@@ -311,7 +314,7 @@ describe("the head", () => {
     head.push({ kind: "resigned", scope: "s1", epoch: 1, atMs: 1 }, 2, "second");
     expect(head.get("s1")?.hold).toBeNull();
     expect(head.underWay("s1")).toBe("second");
-    fold.apply({ position: 1, epoch: 1, data: encodeEvent(event("s1")) });
+    apply(fold, 1, event("s1"));
     head.applied("s1", 1);
     expect(head.underWay("s1")).toBe("second");
     head.applied("s1", 2);
@@ -347,7 +350,7 @@ describe("the head", () => {
         } else if (one === "apply") {
           const event = underWay.shift();
           if (event === undefined) continue;
-          fold.apply({ position: ++position, epoch: 1, data: encodeEvent(event) });
+          apply(fold, ++position, event);
           head.applied(event.scope, position);
         } else {
           const at = position + underWay.length + 1;

@@ -29,7 +29,7 @@ import { EPOCHS_PER_GENERATION, type HoldState, type ScopeState } from "./scope-
 const SCOPES_SNAPSHOT_VERSION = 2;
 /** Where they are counted from its begin. Older releases read this one alone. */
 const SCOPES_SNAPSHOT_VERSION_AT_BEGIN = 1;
-const MAGIC = 0x54;
+export const SCOPES_SNAPSHOT_MAGIC = 0x54;
 const HEADER_BYTES = 14;
 const SCOPE_BYTES = 512;
 const REASONS = ["acquired", "resigned", "expired", "forced"] as const;
@@ -45,7 +45,7 @@ const encoded = new WeakMap<ScopeState, Uint8Array>();
 export function encodeScopes({ epochBase, scopes }: ScopesSnapshot): Uint8Array {
   const parts = scopes.map(bytesOf);
   const writer = new ByteWriter(parts.reduce((sum, { length }) => sum + 4 + length, HEADER_BYTES));
-  writer.u8(MAGIC);
+  writer.u8(SCOPES_SNAPSHOT_MAGIC);
   const isAtBegin = epochBase % EPOCHS_PER_GENERATION === 0;
   writer.u8(isAtBegin ? SCOPES_SNAPSHOT_VERSION_AT_BEGIN : SCOPES_SNAPSHOT_VERSION);
   writer.uint53(isAtBegin ? epochBase / EPOCHS_PER_GENERATION : epochBase);
@@ -86,7 +86,10 @@ export interface NewLine {
  * Nobody can renew a hold of before: others may have been granted the scope since. It is kept until its lease is over, so
  * that whoever still trusts in it has stopped by then; its holder campaigns again, and gets a higher epoch.
  */
-export function withNewLine(snapshotBytes: Uint8Array, { generation, place, position, session }: NewLine): Uint8Array {
+export function withNewScopesLine(
+  snapshotBytes: Uint8Array,
+  { generation, place, position, session }: NewLine,
+): Uint8Array {
   assert(place >= 0 && place < EPOCHS_PER_GENERATION, "a place is one of its generation's", () => `${place}`);
   const { epochBase: before, scopes } = decodeScopes(snapshotBytes);
   const newest = scopes.reduce((most, { epoch }) => Math.max(most, epoch), before + position);
@@ -141,7 +144,7 @@ function encodeScope({ scope, epoch, hold, history }: ScopeState): Uint8Array {
 }
 
 function read(reader: ByteReader): ScopesSnapshot {
-  if (reader.u8() !== MAGIC) throw new DecodeError("malformed", "it is no snapshot of scopes");
+  if (reader.u8() !== SCOPES_SNAPSHOT_MAGIC) throw new DecodeError("malformed", "it is no snapshot of scopes");
   const version = reader.u8();
   if (version > SCOPES_SNAPSHOT_VERSION) {
     throw new TenureError(

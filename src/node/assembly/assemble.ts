@@ -21,14 +21,14 @@ import { KeysService } from "../../controller/keys/keys.ts";
 import { ReceiptsService, type ReceiptsServiceOptions } from "../../controller/mesh/receipts/receipts.ts";
 import { type OwnController, standalone } from "../../controller/mesh/own/own-view.ts";
 import { RegistryService } from "../../controller/mesh/registry.ts";
-import { ScopesService } from "../../controller/scopes/scopes.ts";
 import { noScopes } from "../../controller/scopes/site-scopes.ts";
+import { StateService } from "../../controller/state/state.ts";
 import { noValues } from "../../controller/values/site-values.ts";
 import type { TenureError } from "../../core/kit/errors.ts";
 import type { SigningHeld } from "../../core/health/index.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { LineState } from "../../core/mesh/model.ts";
-import type { ScopesFold } from "../../core/scopes/index.ts";
+import type { StateFold } from "../../core/state/index.ts";
 import type { Archive } from "../../logs/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Controllers } from "../../ports/mesh/controllers.ts";
@@ -95,8 +95,8 @@ export interface NodeLog {
   /** Whose events they are. Read when a reign begins. */
   readonly author: string;
   readonly journal: { readonly log: Log; readonly fold: SiteJournal };
-  /** Null: other processes hold no scopes here. */
-  readonly scopes: { readonly log: Log; readonly fold: ScopesFold } | null;
+  /** Scopes and values; null: other processes keep none here. */
+  readonly state: { readonly log: Log; readonly fold: StateFold } | null;
   /** Pages of other sites; null: they can't be kept here. */
   readonly receipts: NodeReceipts | null;
   readonly leadership: Leadership;
@@ -119,8 +119,10 @@ export interface NodeLog {
   readonly pausing?: { readonly isPaused: boolean; onResumed(listener: () => void): void } | undefined;
   /** Why nothing new is taken; null: it is. */
   readonly refusesJobs: () => TenureError | null;
-  readonly refusesHolds?: (() => TenureError | null) | undefined;
+  readonly refusesState?: (() => TenureError | null) | undefined;
   readonly unready: CertificatesServiceOptions["unready"];
+  /** The same of records of values. */
+  readonly unreadyForValues?: (() => readonly string[]) | undefined;
   /** Nodes that are not known to be of a release that reads records of the mesh: such a record would stop them. */
   readonly unreadyForMesh: () => readonly string[];
   /** Whoever was revoked must stay out after a restart too. */
@@ -159,7 +161,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   const { leadership, history, pausing } = log;
   const { fold } = log.journal;
   const isPaused = (): boolean => pausing?.isPaused ?? false;
-  const scopes = scopesOf(world, log, isPaused);
+  const state = stateOf(world, log, isPaused);
   const around = { clock, random: world.random.fork("jobs"), newId: world.newId };
   // After a new line that an operator asked for, another one of the same log.
   const author = (): string => authorOf(log.author, fold.controllers.registry.renewed);
@@ -202,8 +204,8 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   const stopMeter = fold.follow(({ event }) => meter.applied(event));
   return {
     parts: { jobs, views, events, keys, certificates, controllers: site.controllers },
-    scopes: scopes ?? noScopes(),
-    values: noValues(),
+    scopes: state?.scopes ?? noScopes(),
+    values: state?.values ?? noValues(),
     lines: site.lines,
     links: site.links,
     meshState: site.meshState,
@@ -213,7 +215,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
     stop: async () => {
       site.close();
       journal.close();
-      scopes?.close();
+      state?.close();
       site.receipts?.close();
       stopMeter();
       feeder.close();
@@ -294,15 +296,15 @@ function controllersOf(
   });
 }
 
-function scopesOf(world: NodeWorld, log: NodeLog, isPaused: () => boolean): ScopesService | null {
-  if (log.scopes === null) return null;
+function stateOf(world: NodeWorld, log: NodeLog, isPaused: () => boolean): StateService | null {
+  if (log.state === null) return null;
   const { clock, random } = world;
-  const { log: own, fold: applied } = log.scopes;
-  const { leadership, pausing, refusesHolds } = log;
-  const around = { leadership, clock, random: random.fork("scopes"), isPaused, refusesHolds };
-  const scopes = new ScopesService({ log: own, applied, ...around });
-  pausing?.onResumed(() => scopes.resumed());
-  return scopes;
+  const { log: own, fold: applied } = log.state;
+  const { leadership, pausing, refusesState: refusesNew, unreadyForValues: unready } = log;
+  const around = { leadership, clock, random: random.fork("scopes"), isPaused, refusesNew, unready };
+  const state = new StateService({ log: own, applied, ...around });
+  pausing?.onResumed(() => state.resumed());
+  return state;
 }
 
 function receiptsOf(world: ServicesWorld, log: NodeLog, { time }: JournalService): ReceiptsService | null {

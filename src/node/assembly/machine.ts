@@ -1,4 +1,4 @@
-// What the servers' committed log is folded into: cluster commands and the hash chain, around the logs of scopes, of jobs and of
+// What the servers' committed log is folded into: cluster commands and the hash chain, around the logs of state (scopes, values), of jobs and of
 // receipts (pages of other sites). A log of receipts that was never opened is in no snapshot: a site that is alone writes what
 // releases without the mesh write, and they read it.
 
@@ -7,7 +7,7 @@ import { JOBS_LOG_KEPT, SiteJournal, type SiteJournalOptions } from "../../contr
 import { ReceiptsFold } from "../../controller/mesh/receipts/receipts-fold.ts";
 import { assert } from "../../core/kit/assert.ts";
 import { archived } from "../../core/mesh/receipts/index.ts";
-import { ScopesFold } from "../../core/scopes/index.ts";
+import { StateFold } from "../../core/state/index.ts";
 import { archivedMachine, type Archive, type Captured, type FeedBounds, RaftLog } from "../../logs/index.ts";
 import type { Lead, Proposals } from "../../ports/consensus.ts";
 import type { Digest } from "../../ports/digest.ts";
@@ -15,7 +15,7 @@ import type { Fold } from "../../ports/log.ts";
 import type { StateMachine } from "../../ports/state-machine.ts";
 
 /** The inner machines' places, for ever: they stand in every entry. */
-export const SCOPES = 0;
+export const STATE = 0;
 export const JOBS = 1;
 export const MESH = 2;
 
@@ -27,7 +27,7 @@ const NO_ARCHIVE = { capture: () => Promise.resolve(new Uint8Array(0)), restore:
 
 export interface ServerMachine {
   readonly machine: ClusterMachine;
-  readonly scopes: { readonly log: RaftLog; readonly fold: ScopesFold };
+  readonly state: { readonly log: RaftLog; readonly fold: StateFold };
   readonly jobs: { readonly log: RaftLog; readonly fold: SiteJournal };
   readonly mesh: { readonly log: RaftLog; readonly fold: ReceiptsFold };
   /** Where the jobs' events are kept: before the first entry is applied. Without one only snapshots can be looked at. */
@@ -53,15 +53,15 @@ export function serverMachine(digest: Digest, { journal, watched }: MachineOptio
   const lead: Pick<Lead, "status"> = { status: () => engine().status() };
   const logAt = (place: number, fold: Fold, kept?: FeedBounds): RaftLog =>
     new RaftLog({ fold, kept, lead, proposals: innerProposals(engine, place) });
-  const scopes = new ScopesFold();
+  const state = new StateFold();
   const jobs = new SiteJournal(digest, { ...journal, floorMs: () => mesh.state.floorMs });
   const mesh = new ReceiptsFold({ digest, own: () => jobs.chain.sequence });
-  const [scopesLog, jobsLog] = [logAt(SCOPES, scopes), logAt(JOBS, watched?.(jobs) ?? jobs, JOBS_LOG_KEPT)];
+  const [stateLog, jobsLog] = [logAt(STATE, state), logAt(JOBS, watched?.(jobs) ?? jobs, JOBS_LOG_KEPT)];
   const meshLog = logAt(MESH, mesh, RECEIPTS_LOG_KEPT);
   let kept: Captured = NO_ARCHIVE;
   let keptReceipts: Captured = NO_ARCHIVE;
   const places = [
-    scopesLog,
+    stateLog,
     archivedMachine(jobsLog, () => kept),
     onceOpened(
       meshLog,
@@ -78,7 +78,7 @@ export function serverMachine(digest: Digest, { journal, watched }: MachineOptio
       keptReceipts = archive;
       mesh.follow((sealed) => archive.append([archived(sealed)]));
     },
-    scopes: { log: scopesLog, fold: scopes },
+    state: { log: stateLog, fold: state },
     jobs: { log: jobsLog, fold: jobs },
     mesh: { log: meshLog, fold: mesh },
     attach: (consensus) => {

@@ -45,6 +45,8 @@ export interface OwnLogOptions
   readonly peers: Peers & PeerQueries;
   /** From which protocol on a peer reads a revoked certificate. */
   readonly protocolOfRevocations: number;
+  /** From which protocol on a peer reads records of values. */
+  readonly protocolOfValues: number;
   /** From which protocol on a peer reads records of the mesh. */
   readonly protocolOfMesh: number;
   readonly disk: DiskState;
@@ -69,7 +71,7 @@ export interface OwnLog extends NodeLog {
 
 export function startOwnLog(options: OwnLogOptions): OwnLog {
   const { engine, archive, receipts, peers, disk, clock, random, logger, clearance } = options;
-  const { machine, scopes, jobs, attach } = options.machine;
+  const { machine, state, jobs, attach } = options.machine;
   const worker = clearance && { clearance, empty: (peer: PeerKey) => emptyWorker(peers, peer) };
   const leading = raftLeading({ consensus: engine, clock, logger, worker });
   attach(engine);
@@ -107,7 +109,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     // A recovery has another cluster id, and so another author (design D13).
     author: options.clusterId,
     journal: jobs,
-    scopes,
+    state,
     receipts: receipts && receiptsOf(options, receipts),
     leadership: leading.leadership,
     history: archive,
@@ -118,8 +120,9 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     believedMs: () => cluster.believedMs(),
     pausing: machine,
     refusesJobs: () => diskRefusal(disk) ?? historyRefusal(archive),
-    refusesHolds: () => pauseRefusal(machine) ?? diskRefusal(disk),
+    refusesState: () => pauseRefusal(machine) ?? diskRefusal(disk),
     unready: () => membersBelow(options.protocolOfRevocations, peers, engine.status()),
+    unreadyForValues: () => membersBelow(options.protocolOfValues, peers, engine.status()),
     unreadyForMesh: () => membersBelow(options.protocolOfMesh, peers, engine.status()),
     // A node that is started where nobody leads knows what its last snapshot says, and not what of its log is committed: whoever
     // was revoked would be let in again. In the turn after it was applied, or the snapshot would be of before.

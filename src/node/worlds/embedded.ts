@@ -17,7 +17,12 @@ import { systemDigest } from "../../drivers/system/digest.ts";
 import { signerOf, verifyEd25519 } from "../../drivers/system/signatures.ts";
 import { openMeshKey } from "../../drivers/pki/index.ts";
 import { startLoopMonitor, type LogSink } from "../../drivers/telemetry/index.ts";
-import { type PeerTls, PROTOCOL_OF_MESH, PROTOCOL_OF_REVOCATIONS } from "../../drivers/wire/index.ts";
+import {
+  type PeerTls,
+  PROTOCOL_OF_MESH,
+  PROTOCOL_OF_REVOCATIONS,
+  PROTOCOL_OF_VALUES,
+} from "../../drivers/wire/index.ts";
 import { RECEIPTS } from "../../logs/index.ts";
 import type { Clearance } from "../../ports/clearance.ts";
 import type { Cluster } from "../../ports/cluster.ts";
@@ -189,6 +194,7 @@ function ownLogOptions(
     peers: wire,
     protocolOfRevocations: PROTOCOL_OF_REVOCATIONS,
     protocolOfMesh: PROTOCOL_OF_MESH,
+    protocolOfValues: PROTOCOL_OF_VALUES,
     own: { address: wire.address, url: apiUrlOf(config, config.api.listen) },
     electionTimeoutMaxMs: election.electionTimeoutMaxMs,
     disk: directory,

@@ -74,7 +74,7 @@ function nodeLog({ options }: Site, { siteId, log, fold, leadership, nodes }: Si
       return `${siteId}.${blockOf(log.head().epoch)}`;
     },
     journal: { log, fold },
-    scopes: null,
+    state: null,
     receipts: null,
     leadership,
     history: new LogHistory({ log, chain: () => fold.chain, digest: systemDigest, clock: systemClock }),

@@ -7,7 +7,8 @@ import type { ServerConfig } from "../../contract/index.ts";
 import type { ChainPoint } from "../../core/archive/index.ts";
 import { assert } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import { EPOCHS_PER_GENERATION, withNewLine } from "../../core/scopes/index.ts";
+import { EPOCHS_PER_GENERATION } from "../../core/scopes/index.ts";
+import { withNewLine } from "../../core/state/index.ts";
 import { openDataDirectory, type DataDirectory } from "../../drivers/disk/index.ts";
 import { systemDigest } from "../../drivers/system/digest.ts";
 import { forceNewCluster, restoreSnapshot } from "../../engine/recovery-tools.ts";
@@ -18,7 +19,7 @@ import { asNewCluster, lineOf } from "../../controller/cluster/cluster-machine.t
 import { newClusterId, newIncarnation } from "./consensus.ts";
 import { refuseAhead } from "../assembly/history-ahead.ts";
 import { openArchive, refuseForeignHistory } from "../assembly/history.ts";
-import { JOBS, MESH, SCOPES, serverMachine } from "../assembly/machine.ts";
+import { JOBS, MESH, serverMachine, STATE } from "../assembly/machine.ts";
 import { placeHistory } from "./restore-history.ts";
 import { SYSTEM } from "./system.ts";
 import { GENERATION_MS } from "./limits.ts";
@@ -177,9 +178,9 @@ function newLine(
   const generation = Math.max(0, Math.floor(sinceMs / GENERATION_MS));
   const place = (Math.max(0, sinceMs) % GENERATION_MS) * EPOCHS_PER_MS + randomInt(EPOCHS_PER_MS);
   const change = (log: Uint8Array, at: number): Uint8Array => {
-    if (at === SCOPES) {
-      return withFoldSnapshot(log, (scopes, { position }) =>
-        withNewLine(scopes, { generation, place, position, session: randomUUID() }),
+    if (at === STATE) {
+      return withFoldSnapshot(log, (state, { position }) =>
+        withNewLine(state, { generation, place, position, session: randomUUID() }),
       );
     }
     // The logs of jobs and of receipts have no epochs of their own to raise.

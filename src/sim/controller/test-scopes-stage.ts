@@ -1,12 +1,12 @@
 // A scopes' service on a log in memory, for its tests: they stand in its own room, which knows neither logs nor clocks.
 
 import { ScopesStage } from "../../controller/scopes/test-scopes.ts";
-import { ScopesFold } from "../../core/scopes/index.ts";
+import { StateFold } from "../../core/state/index.ts";
 import { ManualClock } from "../../loops/test-clock.ts";
 import { MemoryLog, MemoryStore } from "../../logs/index.ts";
 
 export function stageOn(store = new MemoryStore(), clock = new ManualClock(), scopesMax?: number): ScopesStage {
-  const applied = new ScopesFold(scopesMax);
+  const applied = new StateFold(scopesMax);
   return new ScopesStage(clock, new MemoryLog(store, applied), applied);
 }
 

@@ -312,6 +312,7 @@ export class JobsCluster {
       peers: this.peers.of(boot, engine.peer),
       protocolOfRevocations: PROTOCOL,
       protocolOfMesh: PROTOCOL,
+      protocolOfValues: PROTOCOL,
       own: { address: `${node}:7000`, url: `http://${node}` },
       electionTimeoutMaxMs: ELECTION_DEFAULTS.electionTimeoutMaxMs,
       disk: { state: () => "ok", freeBytes: () => null },

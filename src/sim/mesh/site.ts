@@ -175,6 +175,7 @@ export class SimSite {
       peers: this.#peers.of(boot, engine.peer),
       protocolOfRevocations: PROTOCOL,
       protocolOfMesh: PROTOCOL,
+      protocolOfValues: PROTOCOL,
       own: { address: `${node}:7000`, url: `http://${node}` },
       electionTimeoutMaxMs: ELECTION_DEFAULTS.electionTimeoutMaxMs,
       disk: { state: () => "ok", freeBytes: () => null },

@@ -191,7 +191,8 @@ export class TcOracle {
 
   /** `entry`: what it had registered for itself. */
   hasLeft(node: TcNode, entry: RegistryEntry): void {
-    const at = registeredAt(entry, this.#nodes());
+    const generation = generationOf(node.coordinator.ledger.roster?.term ?? 0);
+    const at = registeredAt(entry, generation, this.#nodes());
     if (at !== null) this.#report(node, `it has left, and is still registered at ${at}`);
   }
 

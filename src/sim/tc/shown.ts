@@ -1,6 +1,6 @@
 // What the service of a simulated coordinator may show.
 
-import type { RegistryEntry } from "../../core/lease/index.ts";
+import { generationOf, type RegistryEntry } from "../../core/lease/index.ts";
 import type { TcNode } from "./node.ts";
 
 /** Null: nothing is wrong. In no plan does a disk forget, or an identity have two. */
@@ -15,9 +15,14 @@ export function wrongInService(node: TcNode, moves: number): string | null {
   return actsInTerm === coordinator.leads ? null : `it shows that it acts in ${actsInTerm}`;
 }
 
-/** The leader in whose registry an entry is; null: it is in none. */
-export function registeredAt({ endpoint, backendHash }: RegistryEntry, nodes: readonly TcNode[]): string | null {
-  const leader = nodes.find(({ coordinator }) => coordinator.leads !== null);
+/** The leader of this generation in whose registry an entry is; null: it is in none. On two sides of a cut each generation has one. */
+export function registeredAt(
+  { endpoint, backendHash }: RegistryEntry,
+  generation: number,
+  nodes: readonly TcNode[],
+): string | null {
+  const leads = ({ coordinator: { leads } }: TcNode): boolean => leads !== null && generationOf(leads) === generation;
+  const leader = nodes.find(leads);
   const registry = leader?.coordinator.leadership?.committed?.registry ?? [];
   const isThere = registry.some((one) => one.endpoint === endpoint && one.backendHash === backendHash);
   return isThere ? (leader?.name ?? null) : null;

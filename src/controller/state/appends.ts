@@ -1,8 +1,9 @@
-// What one leader appends about scopes, and the head that its decisions look at (design D11).
+// What one leader appends to the state log, of scopes and of values, and the head that its decisions look at (design D11). One for both: two
+// writers of one log would not know each other's end.
 // Not journal/writer.ts: there a decision is a range of the sealed tail, gathered with others of its turn and undone by the journal; here
-// a batch is the events of scopes, sent as it is, and the head is built again from the batches that are left. What they share is four outcomes.
+// a batch is records, sent as it is, and the head is built again from the batches that are left. What they share is four outcomes.
 //
-//   begin ─▶ add event… ─▶ send ─▶ committed | unknown | fenced | refused
+//   begin ─▶ add record… ─▶ send ─▶ committed | unknown | fenced | refused
 //
 // Invariants:
 // - From `begin` to `send` is one synchronous turn, so no two decisions rest on the same head.
@@ -13,13 +14,13 @@
 
 import { assert, assertNever } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
-import { encodeEvent, type ScopeEvent, type ScopesFold, ScopesHead } from "../../core/scopes/index.ts";
+import { encodeRecord, type StateFold, StateHead, type StateKey, type StateRecord } from "../../core/state/index.ts";
 import type { Log, LogAppended } from "../../ports/log.ts";
-import { SCOPE_APPENDS_MAX } from "./limits.ts";
+import { STATE_APPENDS_MAX } from "./limits.ts";
 
 export interface Batch {
   readonly after: number;
-  readonly events: ScopeEvent[];
+  readonly records: StateRecord[];
   readonly done: Promise<void>;
   readonly settle: PromiseWithResolvers<void>;
 }
@@ -27,26 +28,26 @@ export interface Batch {
 export interface AppendsOptions {
   readonly log: Log;
   readonly epoch: number;
-  readonly applied: ScopesFold;
+  readonly applied: StateFold;
   /** The log says that this epoch is over. */
   readonly onOver: () => void;
-  /** These events were given up; nothing of them was written. */
-  readonly onRefused: (events: readonly ScopeEvent[]) => void;
+  /** These records were given up; nothing of them was written. */
+  readonly onRefused: (records: readonly StateRecord[]) => void;
 }
 
 export class Appends {
-  readonly head: ScopesHead<Batch>;
+  readonly head: StateHead<Batch>;
   readonly #options: AppendsOptions;
   #end = 0;
   #underWay: Batch[] = [];
 
   constructor(options: AppendsOptions) {
     this.#options = options;
-    this.head = new ScopesHead(options.applied);
+    this.head = new StateHead(options.applied);
   }
 
   get isFull(): boolean {
-    return this.#underWay.length >= SCOPE_APPENDS_MAX;
+    return this.#underWay.length >= STATE_APPENDS_MAX;
   }
 
   /** The log is open, and its last record is here. */
@@ -58,34 +59,38 @@ export class Appends {
     const settle = Promise.withResolvers<void>();
     // Many batches have nobody who waits for them: an expiry, a resignation in the name of someone who is gone.
     settle.promise.catch(() => undefined);
-    return { after: this.#end, events: [], done: settle.promise, settle };
+    return { after: this.#end, records: [], done: settle.promise, settle };
   }
 
-  /** The place that the next event of this batch will have. */
+  /** The place that the next record of this batch will have. */
   positionIn(batch: Batch): number {
-    return batch.after + batch.events.length + 1;
+    return batch.after + batch.records.length + 1;
   }
 
-  add(batch: Batch, event: ScopeEvent): void {
+  add(batch: Batch, record: StateRecord): void {
     assert(batch.after === this.#end, "one batch at a time is being made");
-    this.head.push(event, this.positionIn(batch), batch);
-    batch.events.push(event);
+    this.#push(record, this.positionIn(batch), batch);
+    batch.records.push(record);
   }
 
   send(batch: Batch): void {
-    if (batch.events.length === 0) return batch.settle.resolve();
+    if (batch.records.length === 0) return batch.settle.resolve();
     const { log, epoch } = this.#options;
-    this.#end += batch.events.length;
+    this.#end += batch.records.length;
     this.#underWay.push(batch);
-    log.append(epoch, batch.after, batch.events.map(encodeEvent)).then(
+    log.append(epoch, batch.after, batch.records.map(encodeRecord)).then(
       (answer) => this.#answered(batch, answer),
       (error: unknown) => this.#refused(batch, error),
     );
   }
 
-  /** Resolves when what is known of the scope here is committed. */
-  settled(scope: string): Promise<void> {
-    return this.head.underWay(scope)?.done ?? Promise.resolve();
+  /** Resolves when what is known of it here is committed. */
+  settled(key: StateKey): Promise<void> {
+    return this.head.underWay(key)?.done ?? Promise.resolve();
+  }
+
+  #push(record: StateRecord, position: number, batch: Batch): void {
+    for (const change of record) this.head.push(change, position, batch);
   }
 
   #answered(batch: Batch, answer: LogAppended): void {
@@ -93,7 +98,7 @@ export class Appends {
     if (at >= 0) this.#underWay.splice(at, 1);
     switch (answer.outcome) {
       case "committed":
-        assert(answer.position === batch.after + batch.events.length, "a batch is where it was decided to be");
+        assert(answer.position === batch.after + batch.records.length, "a batch is where it was decided to be");
         return batch.settle.resolve();
       case "fenced":
         batch.settle.reject(
@@ -104,7 +109,7 @@ export class Appends {
         batch.settle.reject(
           new TenureError(
             "OUTCOME_UNKNOWN",
-            "This node stopped leading before it knew whether it was written. Ask the new leader with the same session.",
+            "This node stopped leading before it knew whether it was written. Ask the new leader.",
           ),
         );
         return this.#options.onOver();
@@ -121,9 +126,9 @@ export class Appends {
     this.#end = batch.after;
     this.head.clear();
     for (const one of this.#underWay) {
-      for (const [offset, event] of one.events.entries()) this.head.push(event, one.after + 1 + offset, one);
+      for (const [offset, record] of one.records.entries()) this.#push(record, one.after + 1 + offset, one);
     }
     for (const one of dropped) one.settle.reject(error);
-    this.#options.onRefused(dropped.flatMap(({ events }) => events));
+    this.#options.onRefused(dropped.flatMap(({ records }) => records));
   }
 }

@@ -1,0 +1,255 @@
+// The values' service: what is answered when, and what a refusal rests on.
+
+import { describe, expect, it } from "vitest";
+import { TenureError } from "../../core/kit/errors.ts";
+import type { Json } from "../../core/kit/json.ts";
+import { VALUE_BYTES_MAX, VALUES_PAGE_BYTES_MAX } from "../../core/kit/limits.ts";
+import { wholeOf } from "../../core/kit/pieces.ts";
+import type { ValueFence, ValuePut } from "../../ports/values.ts";
+import { seededRandom } from "../../core/kit/random.ts";
+import { ManualClock } from "../../loops/test-clock.ts";
+import { RaftLeadership } from "../leadership/raft-leadership.ts";
+import { leading, stageOn } from "../../sim/controller/test-scopes-stage.ts";
+import { drain, type ScopesStage, watch } from "../scopes/test-scopes.ts";
+import { StateService } from "../state/state.ts";
+import { VALUE_CHANGES_KEPT } from "./limits.ts";
+
+const unwritten = new TenureError("UNCOMMITTED_LIMIT", "too much waits to be committed");
+
+function putting(name: string, value: Json = 1, more: Partial<ValuePut> = {}): ValuePut {
+  return { name, value, ifVersion: null, fence: null, ...more };
+}
+
+async function put(stage: ScopesStage, name: string, value: Json = 1, more: Partial<ValuePut> = {}): Promise<number> {
+  return (await stage.state.values.put(putting(name, value, more))).version;
+}
+
+describe("a write", () => {
+  it("is answered when it is committed, with the version that every node shows", async () => {
+    const { stage, store } = await leading();
+    stage.log.isHolding = true;
+    const writing = watch(stage.state.values.put(putting("cursor", { b: 1, a: [null, "é"] })));
+    await drain();
+    expect([writing.state, stage.state.values.get("cursor")]).toEqual(["pending", null]);
+    stage.log.release();
+    await drain();
+    expect(writing.value).toEqual({ version: 1 });
+    const shown = { name: "cursor", value: { a: [null, "é"], b: 1 }, version: 1, fence: null };
+    expect(stage.state.values.get("cursor")).toMatchObject(shown);
+    expect(stageOn(store).state.values.get("cursor")).toMatchObject(shown);
+  });
+
+  it("with the epoch of a scope counts while that is held; then it is refused, and nothing was written", async () => {
+    const { stage } = await leading();
+    const fence: ValueFence = { scope: "s", epoch: await stage.granted("a") };
+    const version = await put(stage, "cursor", 1, { fence });
+    expect(stage.state.values.get("cursor")?.fence).toEqual(fence);
+    await stage.service.resign("s", "a", fence.epoch);
+    await expect(put(stage, "cursor", 2, { fence })).rejects.toMatchObject({ code: "STALE_EPOCH" });
+    const next = await stage.granted("b");
+    await expect(put(stage, "cursor", 2, { fence })).rejects.toMatchObject({ code: "STALE_EPOCH" });
+    await expect(stage.state.values.delete({ name: "cursor", ifVersion: null, fence })).rejects.toMatchObject({
+      code: "STALE_EPOCH",
+    });
+    expect(stage.state.values.get("cursor")).toMatchObject({ value: 1, version });
+    expect(await put(stage, "cursor", 2, { fence: { scope: "s", epoch: next } })).toBeGreaterThan(version);
+  });
+
+  it("that is sent before the end of its epoch and decided after it is refused, also while that end is not committed", async () => {
+    const { stage } = await leading();
+    const fence: ValueFence = { scope: "s", epoch: await stage.granted("a") };
+    stage.log.isHolding = true;
+    const ending = watch(stage.service.askResign("s", true));
+    const writing = watch(stage.state.values.put(putting("cursor", 1, { fence })));
+    await drain();
+    expect([ending.state, writing.state]).toEqual(["pending", "pending"]);
+    stage.log.release();
+    await drain();
+    expect(writing.code).toBe("STALE_EPOCH");
+    expect(stage.state.values.get("cursor")).toBeNull();
+  });
+
+  it("of a version is refused where the value has another one, with that; a delete says whether there was one", async () => {
+    const { stage } = await leading();
+    const first = await put(stage, "a", 1, { ifVersion: 0 });
+    const conflict = { code: "VERSION_CONFLICT", version: first };
+    await expect(put(stage, "a", 2, { ifVersion: 0 })).rejects.toMatchObject(conflict);
+    const second = await put(stage, "a", 2, { ifVersion: first });
+    await expect(put(stage, "a", 3, { ifVersion: first })).rejects.toMatchObject({ version: second });
+    const remove = (ifVersion: number | null) => stage.state.values.delete({ name: "a", ifVersion, fence: null });
+    await expect(remove(first)).rejects.toMatchObject({ version: second });
+    expect(await remove(second)).toMatchObject({ deleted: true });
+    expect(await remove(null)).toEqual({ deleted: false, version: null });
+    await expect(remove(second)).rejects.toMatchObject({ code: "VERSION_CONFLICT", version: null });
+  });
+
+  it("two of one version, in one turn: one wins", async () => {
+    const { stage } = await leading();
+    const both = [1, 2].map((value) => watch(stage.state.values.put(putting("a", value, { ifVersion: 0 }))));
+    await drain();
+    expect(both.map(({ state, code }) => code ?? state)).toEqual(["resolved", "VERSION_CONFLICT"]);
+    expect(stage.state.values.get("a")?.value).toBe(1);
+  });
+
+  it("whose fate is not known says so, and never that it failed (trap 66)", async () => {
+    const { stage } = await leading();
+    stage.log.isHolding = true;
+    const writing = watch(stage.state.values.put(putting("a")));
+    await drain();
+    stage.log.answer({ outcome: "unknown" });
+    await drain();
+    expect(writing.code).toBe("OUTCOME_UNKNOWN");
+  });
+
+  it("is refused as an error of the request where it is none", async () => {
+    const { stage } = await leading();
+    const bad = [
+      putting(""),
+      putting(".."),
+      putting("a".repeat(257)),
+      putting("a\0"),
+      putting("\ud800"),
+      putting("a", 1, { ifVersion: -1 }),
+      putting("a", 1, { ifVersion: 1.5 }),
+      putting("a", 1, { fence: { scope: "", epoch: 1 } }),
+      putting("a", 1, { fence: { scope: "s", epoch: 0 } }),
+    ];
+    for (const one of bad) await expect(stage.state.values.put(one)).rejects.toMatchObject({ code: "BAD_REQUEST" });
+    const largest = "x".repeat(VALUE_BYTES_MAX - 2);
+    expect(await put(stage, "a", largest)).toBe(1);
+    await expect(put(stage, "a", `${largest}x`)).rejects.toMatchObject({ code: "PAYLOAD_TOO_LARGE" });
+  });
+
+  it("waits until every member can read such a record, and for nobody once there is one", async () => {
+    const { stage } = await leading();
+    let missing: readonly string[] = ["n2"];
+    const { log, consensus, applied } = stage;
+    stage.state.close();
+    const state = new StateService({
+      log,
+      applied,
+      leadership: new RaftLeadership(consensus),
+      clock: new ManualClock(),
+      random: seededRandom("values"),
+      unready: () => missing,
+    });
+    await drain();
+    await expect(state.values.put(putting("a"))).rejects.toMatchObject({ code: "NOT_SUPPORTED" });
+    missing = [];
+    await state.values.put(putting("a"));
+    missing = ["n3"];
+    await state.values.put(putting("b"));
+  });
+});
+
+describe("a refusal", () => {
+  it("is a confirmed leader's: one that was deposed, and does not know it, refuses nobody for what has changed since", async () => {
+    const { stage } = await leading();
+    const version = await put(stage, "a");
+    stage.consensus.holdReads = true;
+    const writing = watch(stage.state.values.put(putting("a", 2, { ifVersion: version + 5 })));
+    await drain();
+    expect(writing.state).toBe("pending");
+    stage.consensus.depose();
+    await drain();
+    expect(writing.code).toBe("NOT_LEADER");
+  });
+
+  it("that rests on an append which is given up is no refusal: it is decided again", async () => {
+    const { stage } = await leading();
+    stage.log.isHolding = true;
+    const first = watch(stage.state.values.put(putting("a", 1)));
+    const second = watch(stage.state.values.put(putting("a", 2, { ifVersion: 0 })));
+    await drain();
+    expect(second.state).toBe("pending");
+    stage.log.answer(unwritten);
+    await drain();
+    expect([first.code, second.state]).toEqual(["UNCOMMITTED_LIMIT", "resolved"]);
+    expect(stage.state.values.get("a")?.value).toBe(2);
+  });
+});
+
+describe("a list", () => {
+  it("is of a prefix, in pages, each as of a version", async () => {
+    const { stage } = await leading();
+    for (const name of ["q/2", "q/1", "p", "q/3"]) await put(stage, name, name);
+    const first = stage.state.values.list({ prefix: "q/", after: null, limit: 2 });
+    expect([first.values.map(({ name }) => name), first.next, first.asOf]).toEqual([["q/1", "q/2"], "q/2", 4]);
+    const last = stage.state.values.list({ prefix: "q/", after: first.next, limit: 2 });
+    expect([last.values.map(({ name }) => name), last.next]).toEqual([["q/3"], null]);
+  });
+
+  it("ends a page before it is too large, with one value at least", async () => {
+    const { stage } = await leading();
+    const large = "x".repeat(VALUE_BYTES_MAX - 2);
+    const count = VALUES_PAGE_BYTES_MAX / VALUE_BYTES_MAX + 2;
+    for (let at = 0; at < count; at++) await put(stage, `${10 + at}`, large);
+    const page = stage.state.values.list({ prefix: "", after: null, limit: 256 });
+    expect(page.values).toHaveLength(VALUES_PAGE_BYTES_MAX / VALUE_BYTES_MAX);
+    expect(page.next).toBe(page.values.at(-1)!.name);
+  });
+});
+
+describe("changes", () => {
+  const names = (of: { readonly changes: readonly { kind: string; name: string }[] } | null) =>
+    of?.changes.map(({ kind, name }) => `${kind} ${name}`);
+
+  it("are all of a prefix, in order; deletions too, and none twice", async () => {
+    const { stage } = await leading();
+    const { values } = stage.state;
+    const { asOf } = values.list({ prefix: "", after: null, limit: 1 });
+    for (const name of ["q/1", "p", "q/2"]) await put(stage, name, name);
+    await values.delete({ name: "q/1", ifVersion: null, fence: null });
+    const first = values.changes("q/", asOf, 1)!;
+    expect([names(first), first.through]).toEqual([["put q/1"], 1]);
+    const rest = values.changes("q/", first.through, 9)!;
+    expect([names(rest), rest.through]).toEqual([["put q/2", "deleted q/1"], 4]);
+    expect(names(values.changes("q/", rest.through, 9))).toEqual([]);
+  });
+
+  it("wake whoever waits for one of them, and nobody else", async () => {
+    const { stage } = await leading();
+    const { values } = stage.state;
+    const { signal } = new AbortController();
+    const gone = new AbortController();
+    const [one, other, left] = [
+      watch(values.changed("q/", 0, signal)),
+      watch(values.changed("r/", 0, signal)),
+      watch(values.changed("q/", 0, gone.signal)),
+    ];
+    gone.abort();
+    await put(stage, "q/1");
+    await drain();
+    expect([one.state, other.state, left.state, values.stats.watching]).toEqual(["resolved", "pending", "resolved", 1]);
+    stage.state.close();
+    await drain();
+    expect(other.state).toBe("resolved");
+  });
+
+  it("that are not kept any more are null: who was away for long lists again", async () => {
+    const { stage } = await leading();
+    const { values } = stage.state;
+    const late = watch(values.changed("nothing/", 0, new AbortController().signal));
+    for (let at = 0; at <= VALUE_CHANGES_KEPT; at++) await put(stage, "a", at);
+    expect(values.changes("", 0, 9)).toBeNull();
+    expect(late.state).toBe("pending");
+    const { asOf } = values.list({ prefix: "", after: null, limit: 1 });
+    expect(values.changes("", asOf - 10, 99)?.changes).toHaveLength(10);
+    // Nothing of its prefix was among what is gone.
+    const version = await put(stage, "nothing/at all");
+    await drain();
+    expect(names(values.changes("nothing/", late.value!, 9))).toEqual(["put nothing/at all"]);
+    expect(late.value).toBe(version - 1);
+  });
+
+  it("of before a snapshot was restored, or the node was started, are not kept either (trap 67)", async () => {
+    const { stage, store } = await leading();
+    await put(stage, "a");
+    await put(stage, "b");
+    const bytes = wholeOf(stage.applied.snapshot() as Uint8Array);
+    expect(bytes.length).toBeGreaterThan(0);
+    const later = stageOn(store).state.values;
+    expect(later.changes("", 1, 9)).toBeNull();
+    expect(names(later.changes("", 2, 9))).toEqual([]);
+  });
+});

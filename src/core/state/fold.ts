@@ -1,0 +1,70 @@
+// Scopes and values, folded from one log: what is applied on this node. Equal on every node at the same position.
+//
+// Invariants:
+// - A record changes all that it names, or nothing: one that can't be read, or of which a part does not fit, is counted.
+// - One of a later format was applied by others: FORMAT_UNSUPPORTED is thrown, and the node must end before its state is another one.
+
+import { TenureError } from "../kit/errors.ts";
+import type { Fold, LogRecord } from "../../ports/log.ts";
+import type { SnapshotData } from "../../ports/state-machine.ts";
+import { epochAt, ScopesFold } from "../scopes/index.ts";
+import { ValuesFold } from "../values/index.ts";
+import { decodeRecord, isOfValue, RECORD_VERSION, type StateChange, type StateRecord } from "./records.ts";
+import { restoreState, stateSnapshot } from "./snapshot.ts";
+
+export class StateFold implements Fold {
+  readonly counts = { malformed: 0, unfit: 0 };
+  readonly scopes: ScopesFold;
+  readonly values = new ValuesFold();
+
+  constructor(scopesMax?: number) {
+    this.scopes = new ScopesFold(scopesMax);
+  }
+
+  /** Of a grant, or of a value's content, at this place in the log. */
+  placeOf(position: number): number {
+    return epochAt(this.scopes.epochBase, position);
+  }
+
+  apply({ position, data }: LogRecord): void {
+    const record = decodeRecord(data);
+    if (record.kind === "malformed") this.counts.malformed++;
+    else if (record.kind === "later-version") throw laterVersion(record.version);
+    else if (!this.#evolve(record.changes, this.placeOf(position))) this.counts.unfit++;
+  }
+
+  snapshot(): SnapshotData {
+    return stateSnapshot(this);
+  }
+
+  restore(data: Uint8Array): void {
+    restoreState(this, data);
+  }
+
+  #evolve(changes: StateRecord, place: number): boolean {
+    if (hasTwins(changes)) return false;
+    if (!changes.every((one) => (isOfValue(one) ? this.values.fits(one) : this.scopes.fits(one, place)))) return false;
+    for (const one of changes) {
+      if (isOfValue(one)) this.values.evolve(one, place);
+      else this.scopes.evolve(one, place);
+    }
+    return true;
+  }
+}
+
+/** Two changes of one thing: each was looked at as if it were alone. */
+function hasTwins(changes: StateRecord): boolean {
+  if (changes.length === 1) return false;
+  return new Set(changes.map(keyOf)).size < changes.length;
+}
+
+function keyOf(change: StateChange): string {
+  return isOfValue(change) ? `value ${change.name}` : `scope ${change.scope}`;
+}
+
+function laterVersion(version: number): TenureError {
+  return new TenureError(
+    "FORMAT_UNSUPPORTED",
+    `a record of scopes and values has format ${version}, and this node reads ${RECORD_VERSION} at most. It stops, because others have applied it: start the newer version of Tenure here too.`,
+  );
+}

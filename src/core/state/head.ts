@@ -1,0 +1,62 @@
+// The leader's head: scopes and values as they will be when all that this leader has appended is applied.
+
+import { assertNever } from "../kit/assert.ts";
+import { ScopesHead } from "../scopes/index.ts";
+import { ValuesHead, type ValuesView } from "../values/index.ts";
+import type { StateFold } from "./fold.ts";
+import { isOfValue, type StateChange } from "./records.ts";
+
+/** One scope, or one value. */
+export type StateKey = { readonly scope: string } | { readonly value: string };
+
+export class StateHead<Batch> implements ValuesView {
+  readonly scopes: ScopesHead<Batch>;
+  readonly values: ValuesHead<Batch>;
+  readonly #applied: StateFold;
+
+  constructor(applied: StateFold) {
+    this.#applied = applied;
+    this.scopes = new ScopesHead(applied.scopes);
+    this.values = new ValuesHead(applied.values);
+  }
+
+  /** Of a grant, or of a value's content, at this place in the log. */
+  placeOf(position: number): number {
+    return this.#applied.placeOf(position);
+  }
+
+  heldEpoch(scope: string): number | null {
+    return this.scopes.get(scope)?.hold?.epoch ?? null;
+  }
+
+  /** The append on which it rests as it is now; null: it is committed. */
+  underWay(key: StateKey): Batch | null {
+    if ("scope" in key) return this.scopes.underWay(key.scope);
+    if ("value" in key) return this.values.underWay(key.value);
+    return assertNever(key, "key of the state");
+  }
+
+  /** A change that is being appended, at this position. */
+  push(change: StateChange, position: number, batch: Batch): void {
+    if (isOfValue(change)) this.values.push(change, this.placeOf(position), position, batch);
+    else this.scopes.push(change, position, batch);
+  }
+
+  /** The record at this position is applied: to be said in the turn in which it is. */
+  applied(change: StateChange, position: number): void {
+    if (isOfValue(change)) this.values.applied(change.name, position);
+    else this.scopes.applied(change.scope, position);
+  }
+
+  /** The applied state has jumped. */
+  recount(): void {
+    this.scopes.recount();
+    this.values.recount();
+  }
+
+  /** Appends were given up: what is left is pushed again. */
+  clear(): void {
+    this.scopes.clear();
+    this.values.clear();
+  }
+}

@@ -1,0 +1,85 @@
+// Records of the state log: what happened to scopes and values, all of it at one place in the log, or nothing of it.
+//
+//   version 1   one event of a scope (core/scopes/events.ts), which all releases read
+//   version 2   magic u8, version u8, count u8, for each change: part u8, its bytes
+//
+// A release that does not know version 2 stops at such a record, instead of having another state than the others: it is written only when every
+// member reads it.
+
+import { assert } from "../kit/assert.ts";
+import { ByteReader, ByteWriter, decoded, DecodeError } from "../kit/bytes.ts";
+import { ENTRY_BYTES_MAX } from "../kit/limits.ts";
+import { decodeEvent, encodeEvent, type ScopeEvent } from "../scopes/index.ts";
+import { readValueEvent, type ValueEvent, writeValueEvent } from "../values/index.ts";
+import { CHANGES_PER_RECORD_MAX } from "./limits.ts";
+
+/** Of scopes and of values: their names of what happened do not meet. */
+export type StateChange = ScopeEvent | ValueEvent;
+
+/** At most one change of each scope and of each value. */
+export type StateRecord = readonly StateChange[];
+
+export type DecodedRecord =
+  | { readonly kind: "changes"; readonly changes: StateRecord }
+  | { readonly kind: "malformed" }
+  | { readonly kind: "later-version"; readonly version: number };
+
+export const RECORD_VERSION = 2;
+const MAGIC = 0x53;
+const PART_SCOPE = 0;
+const PART_VALUE = 1;
+const RECORD_BYTES = 512;
+
+export function isOfValue(change: StateChange): change is ValueEvent {
+  return change.kind === "value-put" || change.kind === "value-deleted";
+}
+
+export function encodeRecord(changes: StateRecord): Uint8Array {
+  assert(changes.length > 0 && changes.length <= CHANGES_PER_RECORD_MAX, "a record has changes, and not too many");
+  const [first] = changes as [StateChange];
+  if (changes.length === 1 && !isOfValue(first)) return encodeEvent(first);
+  const writer = new ByteWriter(RECORD_BYTES);
+  writer.u8(MAGIC);
+  writer.u8(RECORD_VERSION);
+  writer.u8(changes.length);
+  for (const change of changes) {
+    writer.u8(isOfValue(change) ? PART_VALUE : PART_SCOPE);
+    if (isOfValue(change)) writeValueEvent(writer, change);
+    else writer.bytes(encodeEvent(change));
+  }
+  return writer.finish();
+}
+
+export function decodeRecord(bytes: Uint8Array): DecodedRecord {
+  return decoded(
+    () => read(bytes),
+    () => ({ kind: "malformed" }),
+  );
+}
+
+function read(bytes: Uint8Array): DecodedRecord {
+  const reader = new ByteReader(bytes);
+  if (reader.u8() !== MAGIC) return { kind: "malformed" };
+  const version = reader.u8();
+  if (version > RECORD_VERSION) return { kind: "later-version", version };
+  if (version < RECORD_VERSION) {
+    const event = decodeEvent(bytes);
+    return event.kind === "malformed" || event.kind === "later-version"
+      ? { kind: "malformed" }
+      : { kind: "changes", changes: [event] };
+  }
+  const count = reader.u8();
+  if (count === 0 || count > CHANGES_PER_RECORD_MAX) throw new DecodeError("malformed", `${count} changes`);
+  const changes = Array.from({ length: count }, () => readChange(reader));
+  return reader.remainingBytes === 0 ? { kind: "changes", changes } : { kind: "malformed" };
+}
+
+function readChange(reader: ByteReader): StateChange {
+  const part = reader.u8();
+  if (part === PART_VALUE) return readValueEvent(reader);
+  if (part !== PART_SCOPE) throw new DecodeError("malformed", `part ${part}`);
+  const event = decodeEvent(reader.bytes(ENTRY_BYTES_MAX));
+  if (event.kind === "malformed" || event.kind === "later-version")
+    throw new DecodeError("malformed", "no event of a scope");
+  return event;
+}
