@@ -233,7 +233,7 @@ class Watched {
     const item = toCamel(parseJson(data) as object) as unknown as Change;
     const { version } = item;
     if (!(version > point)) return undefined;
-    if (!this.#isWhole) return item;
+    if (!this.#isWhole) return this.isNew(item) ? item : undefined;
     if (item.kind === "put") return this.isNew(item) ? item : undefined;
     // What a list did not have was not given, and is not taken back.
     if (!((this.known.get(item.name) ?? Infinity) < version)) return undefined;
