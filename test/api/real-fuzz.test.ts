@@ -99,8 +99,17 @@ it(
       fc.asyncProperty(requests, async ({ id, scope, query, body, wild }) => {
         const route: Route = ROUTES[id];
         if (isRecord(body) && body["leader_epoch"] === EPOCH) body["leader_epoch"] = epoch;
-        const known: Record<string, string> = { id: jobId, sequence: "0", node_id: node.id };
+        const known: Record<string, string> = {
+          id: jobId,
+          sequence: "0",
+          node_id: node.id,
+          ...(route.path.startsWith("/v1/values/") ? { name: "cursor" } : {}),
+        };
         const [, name = ""] = /:(\w+)/.exec(route.path) ?? [];
+        // Another request may have deleted it.
+        if (wild.isPrepared && id === "value") {
+          await node.call("/v1/values/cursor", { method: "PUT", body: { value: 1 }, key: CLIENT_KEY });
+        }
         const param = wild.isPrepared ? (known[name] ?? scope) : scope;
         const asked = wild.isPrepared && id === "eventsProof" ? { sequence: 1 } : query;
         const before = await lastSequence();
