@@ -140,18 +140,12 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
     case "wall-jump":
       return { atMs, kind, node, byMs: random.pick([-3_600_000, -10_000, 10_000, 3_600_000]) };
     case "cut":
-      return { atMs, kind, a: node, b: other, forMs };
     case "cut-one-way":
-      return random.chance(0.5)
-        ? { atMs, kind, from: node, to: other, forMs }
-        : { atMs, kind, from: other, to: node, forMs };
     case "partition":
-      return drawPartition(random, { atMs, forMs, other }, names);
     case "lossy":
     case "duplicating":
-      return { atMs, kind, rate: random.between(0.05, 0.6), forMs };
     case "slow-link":
-      return { atMs, kind, latencyMinMs: random.between(5, 600), latencyTailMs: random.between(1, 300), forMs };
+      return drawOfLinks(random, kind, { atMs, node, other, forMs }, names);
     case "disk-slow":
       return { atMs, kind, node, factor: random.between(5, 200), forMs };
     case "disk-torn":
@@ -194,6 +188,41 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
       return { atMs, kind, node: other, forMs: Math.floor(random.between(500, 6_000)) };
     default:
       return assertNever(kind, "kind of fault");
+  }
+}
+
+/** What happens between nodes. */
+type OfLinks = "cut" | "cut-one-way" | "partition" | "lossy" | "duplicating" | "slow-link";
+
+interface Drawn {
+  readonly atMs: number;
+  readonly node: string;
+  readonly other: string;
+  readonly forMs: number;
+}
+
+function drawOfLinks(
+  random: Random,
+  kind: OfLinks,
+  { atMs, node, other, forMs }: Drawn,
+  names: readonly string[],
+): TcFault {
+  switch (kind) {
+    case "cut":
+      return { atMs, kind, a: node, b: other, forMs };
+    case "cut-one-way":
+      return random.chance(0.5)
+        ? { atMs, kind, from: node, to: other, forMs }
+        : { atMs, kind, from: other, to: node, forMs };
+    case "partition":
+      return drawPartition(random, { atMs, forMs, other }, names);
+    case "lossy":
+    case "duplicating":
+      return { atMs, kind, rate: random.between(0.05, 0.6), forMs };
+    case "slow-link":
+      return { atMs, kind, latencyMinMs: random.between(5, 600), latencyTailMs: random.between(1, 300), forMs };
+    default:
+      return assertNever(kind, "kind of fault between nodes");
   }
 }
 
