@@ -161,6 +161,10 @@ describe.skipIf(noBrowser)("the page of values", { timeout: LIMIT_MS }, () => {
     await shown(page, ".notice").toContain("delete/me was deleted.");
     await rowsOf(page).toEqual(["delete/not"]);
     expect(await client.values.get("delete/me")).toBeNull();
+    const response = await fetch(`${cluster.node(leader).url}/metrics`, { headers: { "x-api-key": OPERATOR_KEY } });
+    const metrics = await response.text();
+    expect(metrics).toMatch(/^tenure_values_writes_total\{outcome="conflict"\} 1$/m);
+    expect(metrics).toMatch(/^tenure_values [1-9]\d*$/m);
     // What a browser says of an answer with 409 is no mistake of the page.
     expectClean({ ...watched, errors: watched.errors.filter((error) => !error.includes("status of 409")) });
 
