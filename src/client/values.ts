@@ -203,6 +203,8 @@ async function* listed(
 
 const RESET = Symbol("reset");
 
+type Change = Exclude<ValueItem, { kind: "current" }> & { readonly version: number };
+
 /** How far a watch is. */
 class Watched {
   /** Null: all values are to be listed. */
@@ -224,15 +226,17 @@ class Watched {
 
   read({ id, event, data }: SseFrame): ValueItem | typeof RESET | undefined {
     if (event === "reset") return RESET;
-    const version = /^\d{1,15}$/.test(id ?? "") ? Number(id) : 0;
-    if (version <= (this.point ?? 0)) return undefined;
-    this.point = version;
+    const point = this.point ?? 0;
+    // Of changes that were made together the last one has an id: only then all of them are here.
+    if (/^\d{1,15}$/.test(id ?? "")) this.point = Math.max(point, Number(id));
     if (data === null) return undefined;
-    const item = toCamel(parseJson(data) as object) as unknown as Exclude<ValueItem, { kind: "current" }>;
-    if (!this.#isWhole) return item;
-    if (item.kind === "put") return this.isNew(item as StoredValue) ? item : undefined;
+    const item = toCamel(parseJson(data) as object) as unknown as Change;
+    const { version } = item;
+    if (!(version > point)) return undefined;
+    if (!this.#isWhole) return this.isNew(item) ? item : undefined;
+    if (item.kind === "put") return this.isNew(item) ? item : undefined;
     // What a list did not have was not given, and is not taken back.
-    if ((this.known.get(item.name) ?? Infinity) > version) return undefined;
+    if (!((this.known.get(item.name) ?? Infinity) < version)) return undefined;
     this.known.delete(item.name);
     return item;
   }

@@ -1,6 +1,7 @@
 // Values in memory, as ports/values.ts promises them: versions, conditions, pages, changes of which only the last are kept.
 
 import { TenureError, StaleEpochError, VersionConflictError } from "../../src/core/kit/errors.ts";
+import type { Json } from "../../src/core/kit/json.ts";
 import { VALUES_PAGE_BYTES_MAX } from "../../src/core/kit/limits.ts";
 import type {
   ValueChange,
@@ -41,6 +42,17 @@ export class TestValues implements Values {
 
   get version(): number {
     return this.#version;
+  }
+
+  /** As a transaction will: all in one record. */
+  putTogether(values: Readonly<Record<string, Json>>): void {
+    const version = ++this.#version;
+    for (const [name, value] of Object.entries(values)) {
+      const view = { name, value, version, updatedAtMs: 1_000 + version, fence: null };
+      this.#values.set(name, view);
+      this.#changes.push({ ...view, kind: "put" });
+    }
+    this.#tell();
   }
 
   /** As a node that was restarted from a snapshot. */
@@ -87,18 +99,19 @@ export class TestValues implements Values {
   changes(prefix: string, after: number, limit: number): ValueChanges | null {
     if (after < this.#forgotten) return null;
     const all = this.#changes.filter(({ name, version }) => version > after && name.startsWith(prefix));
-    const changes = all.slice(0, limit);
+    // And the others of the last one's version.
+    const changes = all.filter((one, at) => at < limit || one.version === all[limit - 1]!.version);
     return { changes, through: changes.length < all.length ? changes.at(-1)!.version : this.#version };
   }
 
-  changed(prefix: string, after: number, signal: AbortSignal): Promise<void> {
+  changed(prefix: string, after: number, signal: AbortSignal): Promise<number> {
     return new Promise((resolve) => {
       const look = (): void => {
         const found = this.changes(prefix, after, 1);
         if (!signal.aborted && found !== null && found.changes.length === 0) return;
         this.#listeners.delete(look);
         signal.removeEventListener("abort", look);
-        resolve();
+        resolve(found === null || found.changes.length > 0 ? after : found.through);
       };
       this.#listeners.add(look);
       signal.addEventListener("abort", look);
@@ -114,7 +127,7 @@ export class TestValues implements Values {
     }
     const version = this.#values.get(name)?.version ?? null;
     if (ifVersion === null || ifVersion === (version ?? 0)) return;
-    throw new VersionConflictError(`${name} has the version ${version ?? "none"}, not ${ifVersion}.`, version);
+    throw new VersionConflictError(name, version);
   }
 
   #changed(change: ValueChange): void {

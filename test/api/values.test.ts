@@ -248,6 +248,22 @@ describe("GET /v1/watch/values", () => {
     expect(ids).toEqual(expected);
   });
 
+  it("changes that were made together have one version, and only the last of them has the id: whoever is cut between goes on before the first", async () => {
+    await using t = await startApi();
+    using stream = await openStream(t, "/v1/watch/values?after=100");
+    t.values.putTogether({ a: 1, b: 2, c: 3 });
+    await put(t, "d");
+    await expect.poll(() => stream.shown.length).toBe(4);
+    const data = stream.shown.map((frame) => JSON.parse(frame.data ?? "") as { name: string; version: number });
+    expect(data.map(({ name, version }) => [name, version])).toEqual([
+      ["a", 101],
+      ["b", 101],
+      ["c", 101],
+      ["d", 102],
+    ]);
+    expect(stream.shown.map(({ id }) => id)).toEqual([undefined, undefined, "101", "102"]);
+  });
+
   it("where the changes are not kept any more: reset, without an id, and the end", async () => {
     await using t = await startApi();
     await put(t, "a");

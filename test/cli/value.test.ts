@@ -33,7 +33,16 @@ describe("tenure value", () => {
     expect(fieldsOf(got)).toEqual(documented("### `tenure value get NAME -o json`"));
     const again = await tenure("value", "put", "a/b", "2", "--if-version", "101", ...access);
     expect(again).toEqual({ code: 0, stdout: "a/b is written, version 102\n", stderr: "" });
-    await refused(69, /has the version 102, not 101/, "put", "a/b", "3", "--if-version", "101", ...access);
+    await refused(
+      69,
+      /is not as it was expected: it has version 102/,
+      "put",
+      "a/b",
+      "3",
+      "--if-version",
+      "101",
+      ...access,
+    );
     await refused(69, /epoch 7 of scope "s" is over/, "put", "a/b", "3", "--scope", "s", "--epoch", "7", ...access);
     const deleted = await tenureJson("value", "delete", "a/b", ...access);
     expect(deleted).toEqual({ code: 0, name: "a/b", deleted: true, version: 103, scope: null, epoch: null });

@@ -293,6 +293,42 @@ describe("watch", () => {
     await items.return(undefined as never);
   });
 
+  it("gives all changes that were made together, each once, also where it was cut between them", async () => {
+    await using t = await startApi();
+    let isCut = false;
+    // The first stream ends after the first frame with data.
+    const cutting = (async (url: string, init: RequestInit) => {
+      const response = await fetch(url, init);
+      if (!url.includes("/v1/watch/") || isCut) return response;
+      isCut = true;
+      let rest = "";
+      const cut = new TransformStream<Uint8Array, Uint8Array>({
+        transform(bytes, controller) {
+          rest += new TextDecoder().decode(bytes);
+          const end = rest.indexOf("\n\n", rest.indexOf("data:"));
+          if (!rest.includes("data:") || end < 0) return;
+          controller.enqueue(new TextEncoder().encode(rest.slice(0, end + 2)));
+          controller.error(new TypeError("cut"));
+        },
+      });
+      return new Response(response.body!.pipeThrough(cut), response);
+    }) as typeof fetch;
+    const items = clientOf([t.url], cutting).values.watch();
+    expect((await next(items, 1)).map(brief)).toEqual([["current", 100]]);
+    const first = next(items, 4);
+    await new Promise((resolve) => setTimeout(resolve, 100));
+    t.values.putTogether({ a: 1, b: 2, c: 3 });
+    await put(t, "a");
+    expect((await first).map(brief)).toEqual([
+      ["put", "a", 101],
+      ["put", "b", 101],
+      ["put", "c", 101],
+      ["put", "a", 102],
+    ]);
+    expect(isCut).toBe(true);
+    await items.return(undefined as never);
+  });
+
   it("waits while nobody leads, and ends with its signal", async () => {
     await using t = await startApi();
     await put(t, "x");

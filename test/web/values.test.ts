@@ -74,7 +74,7 @@ describe.skipIf(noBrowser)("the page of values", { timeout: LIMIT_MS }, () => {
       ttlMs: 60_000,
       waitMs: 0,
     });
-    const epoch = held!.epoch;
+    const { epoch } = held;
     // Values are written when each node has said that it can read them.
     await expect
       .poll(() => client.values.put("payer/cursor", { at: 41 }, { scope: "payer", epoch }).catch(String))

@@ -1,5 +1,5 @@
-// Values as the API shows them, and changes of values as frames of a stream. A change never changes (its version names one content), so a frame is
-// made once for all who watch.
+// Values as the API shows them, and changes of values as frames of a stream. A change never changes (its name and its version say which it is), so a
+// frame is made once for all who watch.
 
 import type { ValueChange, ValueView } from "../../ports/values.ts";
 import { VALUE_FRAMES_KEPT_MAX } from "../limits.ts";
@@ -11,15 +11,17 @@ export function valueWire({ name, value, version, updatedAtMs, fence }: ValueVie
 
 export class ValueFrames {
   readonly #encoder = new TextEncoder();
-  /** By version. */
-  readonly #frames = new Kept<number, Uint8Array>(VALUE_FRAMES_KEPT_MAX, ({ length }) => length);
+  readonly #frames = new Kept<string, Uint8Array>(VALUE_FRAMES_KEPT_MAX, ({ length }) => length);
 
-  of(change: ValueChange): Uint8Array {
-    const kept = this.#frames.get(change.version);
+  /** `isLast`: of its version. Changes that were made together have one, and whoever was sent some of them goes on before the first. */
+  of(change: ValueChange, isLast: boolean): Uint8Array {
+    const { kind, name, version } = change;
+    const key = `${version} ${isLast} ${name}`;
+    const kept = this.#frames.get(key);
     if (kept !== undefined) return kept;
-    const data = JSON.stringify({ kind: change.kind, ...wireOf(change) });
-    const frame = this.#encoder.encode(`id: ${change.version}\ndata: ${data}\n\n`);
-    this.#frames.set(change.version, frame);
+    const data = JSON.stringify({ kind, ...wireOf(change) });
+    const frame = this.#encoder.encode(`${isLast ? `id: ${version}\n` : ""}data: ${data}\n\n`);
+    this.#frames.set(key, frame);
     return frame;
   }
 }

@@ -60,16 +60,18 @@ export class ValueStreams {
     while (!out.signal.aborted) {
       const found = this.#values.changes(prefix, after, VALUE_CHANGES_PER_READ_MAX);
       if (found === null) return this.#reset(out);
-      for (const change of found.changes) {
+      for (const [at, change] of found.changes.entries()) {
         const turn = this.#share.enter();
         if (turn !== null) await turn;
         if (!isAdmitted()) return;
-        if (!out.push(this.#frames.of(change))) await out.room();
+        const isLast = found.changes[at + 1]?.version !== change.version;
+        if (!out.push(this.#frames.of(change, isLast))) await out.room();
         shownAtMs = clock.monotonicMs();
       }
       after = Math.max(after, found.through);
       if (found.changes.length > 0) continue;
-      await this.#changed(prefix, after, shownAtMs + limits.heartbeatMs - clock.monotonicMs(), out.signal);
+      const waitMs = shownAtMs + limits.heartbeatMs - clock.monotonicMs();
+      after = Math.max(after, await this.#changed(prefix, after, waitMs, out.signal));
       if (clock.monotonicMs() < shownAtMs + limits.heartbeatMs) continue;
       if (!isAdmitted()) return;
       // A prefix may pass over many changes: an id without data moves the point from which a reader resumes, and shows nothing.
@@ -78,10 +80,10 @@ export class ValueStreams {
     }
   }
 
-  async #changed(prefix: string, after: number, waitMs: number, outer: AbortSignal): Promise<void> {
+  async #changed(prefix: string, after: number, waitMs: number, outer: AbortSignal): Promise<number> {
     const wait = within(this.#service.clock, Math.max(0, waitMs), outer);
     try {
-      await this.#values.changed(prefix, after, wait.signal);
+      return await this.#values.changed(prefix, after, wait.signal);
     } finally {
       wait.close();
     }
