@@ -67,14 +67,14 @@ describe.skipIf(noBrowser)("the page of values", { timeout: LIMIT_MS }, () => {
       `tenure value put try/cursor '{"at": 1}' --url ${new URL(page.url()).origin}`,
     );
     await picture(page, "values-empty");
-    const held = await client.scopes.acquire({
+    await client.scopes.acquire({
       scope: "payer",
       session: "s",
       identity: "me",
       ttlMs: 60_000,
       waitMs: 0,
     });
-    const { epoch } = held;
+    const { epoch } = await client.scopes.get("payer");
     // Values are written when each node has said that it can read them.
     await expect
       .poll(() => client.values.put("payer/cursor", { at: 41 }, { scope: "payer", epoch }).catch(String))
