@@ -48,9 +48,9 @@ const isUnclear = (error: unknown): boolean =>
 describe("values on three servers", () => {
   it("what was acknowledged is there after kill -9 of the leader, on every node", { timeout: LIMIT_MS }, async () => {
     const acknowledged = new Map<string, number>();
-    let isOver = false;
+    const over = new AbortController();
     const writer = async (of: number): Promise<void> => {
-      for (let at = 0; !isOver; at++) {
+      for (let at = 0; !over.signal.aborted; at++) {
         const name = `kept/${of}/${at}`;
         try {
           acknowledged.set(name, (await client.values.put(name, at)).version);
@@ -65,7 +65,7 @@ describe("values on three servers", () => {
       await killLeader();
       await cluster.steady();
     }
-    isOver = true;
+    over.abort();
     await Promise.all(writers);
     expect(acknowledged.size).toBeGreaterThan(50);
     for (const url of cluster.urls) {
@@ -103,7 +103,7 @@ describe("values on three servers", () => {
         expect((await stale).code).toBe("STALE_EPOCH");
         // Nothing came after that look; what was acknowledged is in it.
         expect((await client.values.get("cursor"))?.version).toBe(final?.version);
-        const { at } = final?.value as { at: number };
+        const { at } = final!.value as { at: number };
         expect(at).toBeGreaterThanOrEqual(last);
         await expect(client.values.delete("cursor", { scope: "payer", epoch: old.epoch })).rejects.toMatchObject({
           code: "STALE_EPOCH",
@@ -119,7 +119,7 @@ describe("values on three servers", () => {
     { timeout: LIMIT_MS },
     async () => {
       await client.values.put("counter", 0, { ifVersion: 0 });
-      let isOver = false;
+      const over = new AbortController();
       const counts = { done: 0, unclear: 0, conflicts: 0 };
       const increment = async (): Promise<void> => {
         const before = (await client.values.get("counter"))!;
@@ -133,7 +133,7 @@ describe("values on three servers", () => {
         }
       };
       const worker = async (): Promise<void> => {
-        while (!isOver) {
+        while (!over.signal.aborted) {
           await increment().catch((error: unknown) => {
             if (!isUnclear(error)) throw error;
           });
@@ -145,7 +145,7 @@ describe("values on three servers", () => {
         await killLeader();
         await cluster.steady();
       }
-      isOver = true;
+      over.abort();
       await Promise.all(workers);
       const total = Number((await client.values.get("counter"))?.value);
       expect(counts.done).toBeGreaterThan(20);
@@ -202,9 +202,9 @@ describe("values on three servers", () => {
       if (!over.signal.aborted) throw error;
     });
     await waitFor("the list to be whole", () => current > 0);
-    let isOver = false;
+    const enough = new AbortController();
     const writer = async (of: number): Promise<void> => {
-      for (let at = 0; !isOver; at++) {
+      for (let at = 0; !enough.signal.aborted; at++) {
         const name = `w/${of}/${at % 7}`;
         const work = at % 3 === 2 ? client.values.delete(name) : client.values.put(name, at);
         await work.catch((error: unknown) => {
@@ -224,7 +224,7 @@ describe("values on three servers", () => {
       node.start();
       await cluster.steady(LIMIT_MS / 2);
     }
-    isOver = true;
+    enough.abort();
     await Promise.all(writers);
     await client.values.put("w/last", "last");
     await waitFor("the last change", () => state.get("w/last") === "last", 60_000);
