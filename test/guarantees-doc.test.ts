@@ -1,4 +1,4 @@
-// docs/guarantees.md names a test for each guarantee. Each row must link a file that exists and quote a title in it.
+// docs/guarantees.md and docs/values.md name a test for each guarantee. Each row must link a file that exists and quote a title in it.
 
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
@@ -6,7 +6,8 @@ import { expect, it } from "vitest";
 
 const ROW = /^\| (?!you may rely on|---)(.+) \| .*\[[^\]]+\]\(([^)]+)\) "(.+)" \|$/;
 
-const lines = readFileSync("docs/guarantees.md", "utf8").split("\n");
+const [, values = ""] = /\n## Guarantees\n([\s\S]*?)\n## /.exec(readFileSync("docs/values.md", "utf8")) ?? [];
+const lines = `${readFileSync("docs/guarantees.md", "utf8")}\n${values}`.split("\n");
 const rows = lines.filter((line) => line.startsWith("| ") && !/^\| (you may rely on|---)/.test(line));
 
 it.for(rows)("%s", (row) => {
@@ -18,4 +19,5 @@ it.for(rows)("%s", (row) => {
 
 it("has guarantees at all", () => {
   expect(rows.length).toBeGreaterThan(20);
+  expect(values.split("\n| ").length).toBeGreaterThan(8);
 });

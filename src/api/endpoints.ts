@@ -82,6 +82,7 @@ export function registerExtras(app: FastifyInstance, routes: readonly ExtraRoute
         isFenced: false,
         isOwnView: false,
         isForSites: false,
+        isAlsoFor: [],
         isProbe: false,
       },
     };
@@ -104,14 +105,15 @@ export function registerExtras(app: FastifyInstance, routes: readonly ExtraRoute
 
 function registered(id: RouteId, route: Route): Registered {
   const { method, path, role, isAdmin, limited, kind } = route;
-  const { isFenced = false, isOwnView = false, isForSites = false } = route;
+  const { isFenced = false, isOwnView = false, isForSites = false, isAlsoFor = [] } = route;
   const isWrite = kind === "write" || (kind === "local" && method === "POST");
   const name = `${method} ${path}`;
   const isProbe = id === "livez" || id === "readyz";
   assert(role !== "public" || route.identities === undefined, "a route for kinds of certificates is not public");
   const who = { role, forIdentities: forIdentities(method, route.identities) };
   const operation = isAdmin ? id : null;
-  return { name, ...who, operation, limited, isWrite, isFenced, isOwnView, isForSites, isProbe };
+  const doors = { isOwnView, isForSites, isAlsoFor };
+  return { name, ...who, operation, limited, isWrite, isFenced, ...doors, isProbe };
 }
 
 function forIdentities(method: Route["method"], kinds: Route["identities"]): Registered["forIdentities"] {

@@ -23,6 +23,9 @@ export const STREAM_PAGE_BYTES_MAX = 256 * 1024;
 export const FRAMES_KEPT_MAX = 4 * 1024 * 1024;
 /** Pages that other streams will want too, in bytes. */
 export const PAGES_KEPT_MAX = 4 * 1024 * 1024;
+/** Changes of values that a stream looks at in one turn, and frames that other streams will want too, in bytes. */
+export const VALUE_CHANGES_PER_READ_MAX = 64;
+export const VALUE_FRAMES_KEPT_MAX = 4 * 1024 * 1024;
 /** Views lag a little behind the events that wake us. */
 export const LOG_POLL_MS = 50;
 export const LOG_POLL_EVENTS_MAX = 1_000;

@@ -26,12 +26,14 @@ import type { MeshLines } from "../ports/mesh/lines.ts";
 import type { MeshLinks } from "../ports/mesh/links.ts";
 import type { Scopes } from "../ports/scopes.ts";
 import type { MeshReplayed, MeshViews } from "../ports/mesh/views.ts";
+import type { Values } from "../ports/values.ts";
 import type { Views } from "../ports/views.ts";
 import type { WebFile } from "./web.ts";
 
 export interface ApiOptions {
   readonly cluster: Cluster;
   readonly scopes: Scopes;
+  readonly values: Values;
   /** Absent: this node serves no jobs, and their routes are 404. */
   readonly jobs?: JobsParts | undefined;
   /** Absent: this site is standalone, and the routes of lines are 501. */

@@ -51,6 +51,7 @@ import { steeringHandlers } from "./handlers/steering.ts";
 import { StreamPlaces } from "./streams/stream-places.ts";
 import { tcHandlers } from "./handlers/tc.ts";
 import { Traffic } from "./traffic/traffic.ts";
+import { valueHandlers } from "./handlers/values.ts";
 import { registerWeb } from "./web.ts";
 
 export interface Api {
@@ -188,6 +189,7 @@ class ApiServer implements Api {
       ...probeHandlers(service),
       ...clusterHandlers(service),
       ...scopeHandlers(service),
+      ...valueHandlers(service),
       ...adminHandlers(service),
       ...drainHandlers(service, jobs?.jobs),
       ...meshLinesHandlers(options.lines, options.links),

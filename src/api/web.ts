@@ -40,7 +40,7 @@ const EXPOSED = [
 
 export function registerWeb(app: FastifyInstance, files: readonly WebFile[], cluster: Members): void {
   for (const file of files) {
-    const is = { isWrite: false, isFenced: false, isOwnView: true, isForSites: false, isProbe: false };
+    const is = { isWrite: false, isFenced: false, isOwnView: true, isForSites: false, isAlsoFor: [], isProbe: false };
     const about = { role: "public", forIdentities: null, operation: null, limited: null, ...is } as const;
     app.route({
       method: "GET",

@@ -1,6 +1,11 @@
 // The bounds of commands: what they read and show, and how long they wait.
 
-import { JOB_PAYLOAD_BYTES_MAX, SNAPSHOT_BYTES_MAX, WAL_FRAME_PAYLOAD_BYTES_MAX } from "../core/kit/limits.ts";
+import {
+  JOB_PAYLOAD_BYTES_MAX,
+  SNAPSHOT_BYTES_MAX,
+  VALUE_BYTES_MAX,
+  WAL_FRAME_PAYLOAD_BYTES_MAX,
+} from "../core/kit/limits.ts";
 
 /** An election takes less than a second: whoever waits at a terminal gets an error after this. */
 export const LEADER_WAIT_MS = 3_000;
@@ -12,6 +17,9 @@ export const CONFIG_DEPTH_MAX = 32;
 export const LINE_SHOWN_MAX = 120;
 /** More is not read into memory only to be refused. Spaces between the values of a file are not in the payload. */
 export const PAYLOAD_FILE_BYTES_MAX = 4 * JOB_PAYLOAD_BYTES_MAX;
+export const VALUE_FILE_BYTES_MAX = 4 * VALUE_BYTES_MAX;
+/** Of a value in a table. */
+export const VALUE_LETTERS_MAX = 60;
 /** Letters of a name's beginning for a suggestion. */
 export const BEGINNING_MIN = 4;
 export const LIST_LIMIT_MAX = 100_000;

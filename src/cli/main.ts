@@ -37,6 +37,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   agent: async () => (await import("./agent/command.ts")).agent,
   queue: async () => (await import("./queue/command.ts")).queue,
   schedule: async () => (await import("./schedule/command.ts")).schedule,
+  value: async () => (await import("./value/command.ts")).value,
   event: async () => (await import("./event/command.ts")).event,
   mesh: async () => (await import("./mesh/command.ts")).mesh,
   tc: async () => (await import("./tc/command.ts")).tc,

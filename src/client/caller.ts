@@ -59,6 +59,8 @@ export type Mutation = ClientRequest & {
   readonly isIdempotent: boolean;
   /** It carries an Idempotency-Key, so also what the server itself calls unknown goes out again, as it was. */
   readonly isKeyed?: boolean | undefined;
+  /** It can wait: what was refused for the moment, and so not done, goes out again. */
+  readonly isPatient?: boolean | undefined;
 };
 
 export class Caller {
@@ -280,7 +282,7 @@ function isUnconfirmed(answer: Exclude<Answer, { kind: "ok" }>): boolean {
 
 /** The node did nothing, and will take it, or another will. */
 const AGAIN: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["NOT_LEADER", "ERR_NO_LEADER", "CALLER_UNCONFIRMED"]);
-/** What a request with a key is sent again for, too. */
+/** What a request with a key is sent again for, too; and one that can wait, but for what is unclear. */
 const AGAIN_KEYED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "OUTCOME_UNKNOWN",
   "OVERLOADED",
@@ -290,13 +292,13 @@ const AGAIN_KEYED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
 
 function verdictOf(
   answer: Exclude<Answer, { kind: "ok" }>,
-  { isIdempotent, isKeyed = false }: Pick<Mutation, "isIdempotent" | "isKeyed">,
+  { isIdempotent, isKeyed = false, isPatient = false }: Mutation,
 ): "again" | "fail" {
   switch (answer.kind) {
     case "refused":
       // Whoever said so before it was asked for its leadership leads no more, or is of an older version: the search knows.
       return AGAIN.has(answer.code) ||
-        (isKeyed && AGAIN_KEYED.has(answer.code)) ||
+        ((isKeyed || (isPatient && answer.code !== "OUTCOME_UNKNOWN")) && AGAIN_KEYED.has(answer.code)) ||
         (answer.code === "UNAUTHENTICATED" && !isFinalAnswer(answer))
         ? "again"
         : "fail";

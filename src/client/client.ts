@@ -10,6 +10,7 @@ import { type ClientFetch, exchange, jsonOf } from "./exchange.ts";
 import { type ClientJobs, jobsOf } from "./jobs.ts";
 import { DOWNLOAD_TIMEOUT_MS, NODE_TIMEOUT_MS } from "./limits.ts";
 import { type ClientScopes, scopesOf } from "./scopes.ts";
+import { type ClientValues, valuesOf } from "./values.ts";
 import { type ClientWork, workOf } from "./work.ts";
 import type {
   AuditView,
@@ -82,6 +83,8 @@ export interface ClientCluster {
   /** What the node at `url` has written down. */
   audit(url: string, options?: CallOptions): Promise<AuditView>;
   readonly scopes: ClientScopes;
+  /** Small documents beside the scopes, which a leader writes only while its epoch is in force. */
+  readonly values: ClientValues;
   /** Of transactions over several clusters. */
   readonly coordinators: ClientCoordinators;
 }
@@ -98,12 +101,18 @@ export const CLIENT_OPTIONS = {
 /** Does nothing before it is asked something; throws CONFIG_INVALID where the options are wrong. */
 export function createClient(options: ClientOptions): Client {
   refuseUnknownOptions("createClient", options, CLIENT_OPTIONS);
-  return clientWith(
-    options,
-    options.key === undefined
-      ? "An API key is given with this client's option `key`."
-      : "Check this client's option `key`.",
-  );
+  return clientWith(options, adviceOf(options));
+}
+
+/** What agents call, without the rest of a client: who bundles an agent ships no more than that. */
+export function createWork(options: ClientOptions): ClientWork {
+  return workOf(callerWith(options, adviceOf(options)));
+}
+
+function adviceOf({ key }: ClientOptions): string {
+  return key === undefined
+    ? "An API key is given with this client's option `key`."
+    : "Check this client's option `key`.";
 }
 
 /** `keyAdvice` is told to whoever is answered 401: how this tool takes its key. */
@@ -127,12 +136,14 @@ export function callerWith(options: ClientOptions, keyAdvice: string): Caller {
 
 class ServersClient implements ClientCluster {
   readonly scopes: ClientScopes;
+  readonly values: ClientValues;
   readonly coordinators: ClientCoordinators;
   readonly #caller: Caller;
 
   constructor(caller: Caller) {
     this.#caller = caller;
     this.scopes = scopesOf(caller);
+    this.values = valuesOf(caller);
     this.coordinators = coordinatorsOf(caller);
   }
 

@@ -29,6 +29,9 @@ export const EXCHANGE_CAUSES_MAX = 4;
 /** Pages of one list: a server that sends more is in error. */
 export const JOB_PAGES_MAX = 100_000;
 
+/** Of one list of values: ten times as many as a server keeps. */
+export const VALUE_PAGES_MAX = 100_000;
+
 /** `wait`: for how long no node may answer; each answer begins the time anew. */
 export const WAIT_OUTAGE_MS = 600_000;
 /** `wait` also reads the job this often, for an end that no event reports any more. */

@@ -1,5 +1,7 @@
 // The bounds of what a request, a page or a file of configuration may hold, beyond those of core/kit/limits.ts.
 
+import { VALUE_BYTES_MAX } from "../core/kit/limits.ts";
+
 export { API_URL_LENGTH_MAX, SCOPE_PAGES_MAX } from "../core/kit/limits.ts";
 
 /** A day: who allows more staleness than that does not care. */
@@ -15,6 +17,8 @@ export const NAMES_PER_PAGE_MAX = 500;
 export const EVENTS_PER_PAGE_MAX = 1_000;
 /** A number, a separator, a bracket: what a value has at most besides the characters of a text. */
 export const JSON_VALUE_BYTES_MAX = 28;
+/** Of a request that writes a value: each of its characters may be written as six (\u0041), with the names of a scope beside it. */
+export const VALUE_BODY_BYTES_MAX = 6 * VALUE_BYTES_MAX + 4 * 1024;
 export const PATH_BYTES_MAX = 4_096;
 export const CONFIG_KEYS_MAX = 256;
 export const BACKEND_URL_LENGTH_MAX = 4_096;

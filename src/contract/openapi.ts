@@ -49,6 +49,8 @@ const ERROR_SCHEMA = {
     leader_epoch: { type: ["integer", "null"] },
     node_id: { type: "string" },
     role: { enum: ["LEADER", "STANDBY", "DRAINING"] },
+    name: { type: "string", description: "Of VERSION_CONFLICT: of the value." },
+    version: { type: ["integer", "null"], description: "Of VERSION_CONFLICT: what it is now; null: there is none." },
     detail: { type: "string", description: "Of the routes of coordinators: the message." },
     leader_endpoint: { type: "string", description: "Of the routes of coordinators: where their leader is." },
     reason: { type: "string", description: "Of a refused lease: which rule refused it." },
@@ -89,6 +91,7 @@ function operation(id: string, route: Route): Document {
     "x-tenure-role": role,
     "x-tenure-kind": route.kind,
     ...(route.identities === undefined ? {} : { "x-tenure-certificates": route.identities }),
+    ...(route.isAlsoFor === undefined ? {} : { "x-tenure-certificates-too": route.isAlsoFor }),
     security: role === "public" ? [] : [...(route.identities === undefined ? [{ key: [] }] : []), { certificate: [] }],
     parameters: [
       ...parametersOf("path", route.params?.schema),

@@ -9,14 +9,17 @@ import { integer, matching, oneOf, strict, text, texts } from "./schema-kit.ts";
 export const NODE_ID_PATTERN = /^[a-z0-9][a-z0-9-]{0,62}$/;
 
 export const NodeId = matching(NODE_ID_PATTERN, "a node id: a–z, 0–9 and -, at most 63, not beginning with -");
-const Epoch = integer(1);
+export const Epoch = integer(1);
 
-/** As a part of a path "." and ".." mean other paths, however they are written: nobody could ask for such a scope. */
-const Scope = Type.Refine(
-  text(limits.SCOPE_BYTES_MAX),
-  (value: string) => value !== "." && value !== "..",
-  () => 'must not be "." or ".."',
-);
+/** As a part of a path "." and ".." mean other paths, however they are written: nobody could ask for what has such a name. */
+export function pathName(bytesMax: number) {
+  return Type.Refine(
+    text(bytesMax),
+    (value: string) => value !== "." && value !== "..",
+    () => 'must not be "." or ".."',
+  );
+}
+export const Scope = pathName(limits.SCOPE_BYTES_MAX);
 export const ScopeParams = strict({ scope: Scope });
 
 export const CONSISTENCY = {

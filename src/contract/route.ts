@@ -44,6 +44,8 @@ export interface Route {
   readonly isOwnView?: boolean;
   /** Other sites of the mesh (role `controller`) may call it too. */
   readonly isForSites?: boolean;
+  /** Client certificates of these kinds, of this cluster's own trust domain, may call it too, whatever their role. */
+  readonly isAlsoFor?: readonly IdentityKind[];
   /**
    * A route of the transaction coordinators: only client certificates of these kinds, of this cluster's own trust domain, may call it; API keys
    * never suffice. `role` is then not looked at.

@@ -12,6 +12,7 @@ import * as requests from "./requests.ts";
 import { READ, READ_ERRORS, type Route, WRITE_ERRORS } from "./route.ts";
 import { shape } from "./shape.ts";
 import { TC_ROUTES } from "./tc/routes.ts";
+import { VALUE_ROUTES } from "./values/routes.ts";
 
 const MEMBER_ERRORS = [
   "MEMBER_UNKNOWN",
@@ -238,6 +239,7 @@ export const ROUTES = {
     answer: answers.AskResignAnswer,
     errors: [...WRITE_ERRORS, "NOT_SUPPORTED", "RATE_LIMITED"],
   },
+  ...VALUE_ROUTES,
   ...JOB_ROUTES,
   ...LINKS_ROUTES,
   ...MESH_LINES_ROUTES,

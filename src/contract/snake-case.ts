@@ -1,10 +1,10 @@
 // The wire speaks snake_case, the code camelCase, and this is the one place that knows both. Keys are converted, values
-// never. What stands under `metadata`, `labels`, `payload`, `result` and `detail` is the user's own, keys included, and
+// never. What is under `metadata`, `labels`, `payload`, `result`, `detail` and `value` is the user's own, keys included, and
 // passes untouched.
 
 import { FIELD_NAMES_KEPT_MAX, OWN_DEPTH_MAX } from "./limits.ts";
 
-type UsersOwn = "metadata" | "labels" | "payload" | "result" | "detail";
+type UsersOwn = "metadata" | "labels" | "payload" | "result" | "detail" | "value";
 
 /** `electionTimeoutMinMs` → `election_timeout_min_ms`. */
 export type SnakeKey<Key> = Key extends `${infer Head}${infer Tail}`
@@ -27,7 +27,14 @@ export type Camel<T> = T extends readonly (infer Item)[]
     ? { [Key in keyof T as CamelKey<Key>]: Key extends UsersOwn ? T[Key] : Camel<T[Key]> }
     : T;
 
-const USERS_OWN: ReadonlySet<string> = new Set<UsersOwn>(["metadata", "labels", "payload", "result", "detail"]);
+const USERS_OWN: ReadonlySet<string> = new Set<UsersOwn>([
+  "metadata",
+  "labels",
+  "payload",
+  "result",
+  "detail",
+  "value",
+]);
 
 const toSnakeKey = remembered(snakeKey);
 const toCamelKey = remembered(camelKey);

@@ -9,7 +9,7 @@
 // and a moment with it, in which what waited outside comes in. Not the whole duration: on a node that stutters every lease
 // would be a fresh one for ever, and the jobs of a dead agent nobody else's.
 
-import { Shards } from "../core/kit/shards.ts";
+import { Shards } from "../core/kit/keyed/shards.ts";
 import { LEASES_ENDED_KEPT_MAX, STALL_GRACE_MS } from "./limits.ts";
 import type { Slice } from "./slice.ts";
 

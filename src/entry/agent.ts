@@ -9,8 +9,8 @@ import {
   type JobHandlers,
   type JobKinds,
 } from "../agent/index.ts";
-import { CLIENT_OPTIONS } from "../client/client.ts";
-import { type Client, type ClientOptions, createClient } from "../client/index.ts";
+import { CLIENT_OPTIONS, createWork } from "../client/client.ts";
+import type { Client, ClientOptions } from "../client/index.ts";
 import { refuseUnknownOptions } from "../core/kit/options.ts";
 import { seededRandom } from "../core/kit/random.ts";
 import type { Json } from "../core/kit/json.ts";
@@ -44,7 +44,7 @@ export type AgentOptions<Kinds extends JobKinds = AnyKinds> = Omit<AgentSettings
 function workOf(where: Where): Client["work"] {
   if (where.client !== undefined) return where.client.work;
   const { urls, key, fetch: given, timeoutMs, leaderWaitMs } = where;
-  return createClient({ urls, key, fetch: given, timeoutMs, leaderWaitMs }).work;
+  return createWork({ urls, key, fetch: given, timeoutMs, leaderWaitMs });
 }
 
 const KNOWN = { ...AGENT_SETTINGS, client: true, ...CLIENT_OPTIONS } as const;

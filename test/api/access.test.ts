@@ -31,6 +31,11 @@ const NEEDED: Readonly<Record<string, Role | "public">> = {
   "GET /v1/admin/diagnostics": "operator",
   "GET /v1/admin/audit": "operator",
   "POST /v1/admin/scopes/:scope/resign": "operator",
+  "GET /v1/values": "viewer",
+  "GET /v1/values/:name": "viewer",
+  "PUT /v1/values/:name": "client",
+  "DELETE /v1/values/:name": "client",
+  "GET /v1/watch/values": "viewer",
   "GET /openapi.json": "viewer",
   "GET /v1/jobs": "viewer",
   "GET /v1/jobs/:id": "viewer",
@@ -134,7 +139,7 @@ describe.each(Object.entries(NEEDED))("%s", (route, needed) => {
     const isWrite = method !== "GET";
     const body = isWrite && method !== "DELETE" ? { nonsense: 1 } : undefined;
     // A stream that is let in would not end by itself: its wrong query ends it.
-    const query = method === "DELETE" || path === "/v1/events" ? "?nonsense=1" : "";
+    const query = method === "DELETE" || ["/v1/events", "/v1/watch/values"].includes(path) ? "?nonsense=1" : "";
     const { status, json } = await t.call(method, path.replace(/:\w+/, "1") + query, body, key);
     const isForSites = FOR_SITES.includes(route) && role === "controller";
     const isIn = needed === "public" || (role !== null && (isForSites || allows(role, needed)));

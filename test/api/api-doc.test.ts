@@ -5,6 +5,7 @@ import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
 import { expect, it } from "vitest";
 import { API_LIMITS } from "../../src/api/index.ts";
+import { VALUE_BODY_BYTES_MAX } from "../../src/contract/limits.ts";
 import { LEASE_BODY_BYTES_MAX, MEMBER_BODY_BYTES_MAX } from "../../src/contract/tc/limits.ts";
 import {
   COMMON_ERRORS,
@@ -23,6 +24,8 @@ interface Entry {
   /** Empty: certificates of a kind are asked for. */
   readonly role: string;
   readonly certificates: readonly string[];
+  /** Beside those of the role. */
+  readonly alsoFor: readonly string[];
   readonly body: readonly string[];
   readonly query: readonly string[];
   readonly errors: readonly string[];
@@ -43,6 +46,7 @@ function documented(text: string): Record<string, Entry> {
     entries[route] = {
       role: /^Role: (\w+)\./.exec(head)?.[1] ?? "",
       certificates: names(head, "Certificates"),
+      alsoFor: names(head, "Certificates too"),
       body: names(head, "Body"),
       query: names(head, "Query"),
       errors: names(head, "Errors"),
@@ -63,6 +67,7 @@ function actual(): Record<string, Entry> {
       {
         role: route.identities === undefined ? route.role : "",
         certificates: [...(route.identities ?? [])].sort(),
+        alsoFor: [...(route.isAlsoFor ?? [])].sort(),
         body: fieldsOf(route.body),
         query: fieldsOf(route.query),
         errors: [...route.errors].sort(),
@@ -100,7 +105,7 @@ it("names the errors that any route may answer, and the bounds as they are", () 
     `A body with a roster may have ${kib(LEASE_BODY_BYTES_MAX)} KiB, the others ${kib(MEMBER_BODY_BYTES_MAX)} KiB`,
     `with 1 to ${limits.MEMBERS_MAX} voters, each once, and at most ${limits.REGISTRY_ENTRIES_MAX}\nendpoints`,
     `of ${limits.API_URL_LENGTH_MAX} characters at most`,
-    `Bodies ${API_LIMITS.bodyBytesMax / 1024} KiB`,
+    `Bodies ${API_LIMITS.bodyBytesMax / 1024} KiB, ${kib(VALUE_BODY_BYTES_MAX)} KiB where a value is written`,
     `${API_LIMITS.largeBodyBytesMax / 1024 / 1024} MiB where jobs`,
     `${shown(API_LIMITS.streamsMax)} streams`,
     `every ${API_LIMITS.heartbeatMs / 1_000} s`,
@@ -114,6 +119,30 @@ it("names the errors that any route may answer, and the bounds as they are", () 
     `${shown(API_LIMITS.acquirePerWindow)} campaigns`,
   ]) {
     expect(markdown).toContain(text);
+  }
+});
+
+it("names the bounds of values as they are, as docs/values.md does", () => {
+  const shown = (value: number): string => value.toLocaleString("en-GB");
+  const mib = limits.VALUES_BYTES_MAX / 1024 / 1024;
+  for (const text of [
+    `has 1 to ${limits.VALUE_NAME_BYTES_MAX} bytes`,
+    `at most \`limit\` (1 to ${limits.VALUES_PER_PAGE_MAX}, default ${limits.VALUES_PER_PAGE_MAX}), after the name`,
+    `at most ${limits.VALUES_PAGE_BYTES_MAX / 1024} KiB of them`,
+    `any JSON of at most ${limits.VALUE_BYTES_MAX} bytes (as canonical JSON) and ${limits.JSON_DEPTH_MAX} levels`,
+    `there are ${shown(limits.VALUES_MAX)} values, or they have ${mib} MiB together`,
+  ]) {
+    expect(markdown).toContain(text);
+  }
+  const page = readFileSync("docs/values.md", "utf8");
+  for (const text of [
+    `${shown(limits.VALUES_MAX)} values`,
+    `${limits.VALUE_BYTES_MAX / 1024} KiB each`,
+    `${mib} MiB all together`,
+    `${limits.VALUE_NAME_BYTES_MAX} bytes`,
+    `${limits.JSON_DEPTH_MAX} levels`,
+  ]) {
+    expect(page).toContain(text);
   }
 });
 

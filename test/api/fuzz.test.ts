@@ -97,6 +97,10 @@ async function prepare(id: RouteId, param: string, body: unknown): Promise<strin
     case "controllerHeartbeat":
       await t.controllers.register({ id: "far", url: "http://far:1", name: "far", metadata: {} });
       return "far";
+    case "value":
+    case "deleteValue":
+      await t.values.put({ name: "cursor", value: { at: 1 }, ifVersion: null, fence: null });
+      return "cursor";
     case "eventsSince":
       return "0";
     case "pauseQueue":

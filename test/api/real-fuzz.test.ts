@@ -99,7 +99,12 @@ it(
       fc.asyncProperty(requests, async ({ id, scope, query, body, wild }) => {
         const route: Route = ROUTES[id];
         if (isRecord(body) && body["leader_epoch"] === EPOCH) body["leader_epoch"] = epoch;
-        const known: Record<string, string> = { id: jobId, sequence: "0", node_id: node.id };
+        const known: Record<string, string> = {
+          id: jobId,
+          sequence: "0",
+          node_id: node.id,
+          ...(route.path.startsWith("/v1/values/") ? { name: "cursor" } : {}),
+        };
         const [, name = ""] = /:(\w+)/.exec(route.path) ?? [];
         const param = wild.isPrepared ? (known[name] ?? scope) : scope;
         const asked = wild.isPrepared && id === "eventsProof" ? { sequence: 1 } : query;

@@ -338,6 +338,8 @@ describe("mutations where nobody may take them", () => {
     ["/v1/mesh/resume", {}],
     ["/v1/mesh/leave", {}],
     ["/v1/mesh/join", {}],
+    ["/v1/values/x", { value: 1 }, "PUT"],
+    ["/v1/values/x", undefined, "DELETE"],
   ] as const;
 
   it("the list above is every write of the contract, but for those of jobs, which job-leadership.test.ts has", () => {
@@ -345,31 +347,37 @@ describe("mutations where nobody may take them", () => {
       ({ kind, isFenced }) => kind === "write" && isFenced !== true,
     );
     expect(writes.map(([path]) => path).sort()).toEqual(
-      paths.map(({ path }) => path.replace(/:scope|:id/, "x")).sort(),
+      paths.map(({ path }) => path.replace(/:scope|:id|:name/, "x")).sort(),
     );
   });
 
-  it.each(writes)("%s on a follower is 409 with exactly the specified fields", async (path, body) => {
-    t.cluster.follow("n2");
-    const { status, json } = await t.call("POST", path, body);
-    expect(status).toBe(409);
-    expect(json).toEqual({
-      error: "NOT_LEADER",
-      message: expect.stringContaining("n2"),
-      leader_id: "n2",
-      leader_url: "https://n2:7401",
-      leader_epoch: 7,
-      node_id: "n1",
-      role: "STANDBY",
-    });
-  });
+  it.each(writes)(
+    "%s on a follower is 409 with exactly the specified fields",
+    async (path, body, method: string = "POST") => {
+      t.cluster.follow("n2");
+      const { status, json } = await t.call(method, path, body);
+      expect(status).toBe(409);
+      expect(json).toEqual({
+        error: "NOT_LEADER",
+        message: expect.stringContaining("n2"),
+        leader_id: "n2",
+        leader_url: "https://n2:7401",
+        leader_epoch: 7,
+        node_id: "n1",
+        role: "STANDBY",
+      });
+    },
+  );
 
-  it.each(writes)("%s without a leader is 503 ERR_NO_LEADER with Retry-After", async (path, body) => {
-    t.cluster.follow(null);
-    const { status, json, headers } = await t.call("POST", path, body);
-    expect([status, json?.["error"], json?.["code"]]).toEqual([503, "ERR_NO_LEADER", 4002]);
-    expect(headers.get("retry-after")).toBe("1");
-  });
+  it.each(writes)(
+    "%s without a leader is 503 ERR_NO_LEADER with Retry-After",
+    async (path, body, method: string = "POST") => {
+      t.cluster.follow(null);
+      const { status, json, headers } = await t.call(method, path, body);
+      expect([status, json?.["error"], json?.["code"]]).toEqual([503, "ERR_NO_LEADER", 4002]);
+      expect(headers.get("retry-after")).toBe("1");
+    },
+  );
 
   it("D17: a leader that hands over is DRAINING, and names nobody", async () => {
     t.cluster.role = "DRAINING";

@@ -13,6 +13,7 @@ import type { Controllers } from "../../src/ports/mesh/controllers.ts";
 import { TestControllers } from "./test-controllers.ts";
 import { TestKeys } from "./test-keys.ts";
 import { TestScopes } from "./test-scopes.ts";
+import { TestValues } from "./test-values.ts";
 
 export const sha256 = (text: string): string => createHash("sha256").update(text).digest("hex");
 
@@ -34,6 +35,7 @@ export interface Reply {
 export class TestApi implements AsyncDisposable {
   readonly cluster = new TestCluster();
   readonly scopes = new TestScopes(this.cluster);
+  readonly values = new TestValues(this.cluster, this.scopes);
   readonly events = new TestEvents();
   readonly jobs = new TestJobs(this.cluster, this.events);
   readonly keys = new TestKeys(this.cluster);
@@ -50,6 +52,7 @@ export class TestApi implements AsyncDisposable {
     this.api = await createApi({
       cluster: this.cluster,
       scopes: this.scopes,
+      values: this.values,
       jobs: {
         jobs: this.jobs,
         views: this.jobs,
@@ -114,7 +117,7 @@ export class TestApi implements AsyncDisposable {
 
   /** All that a call may change. */
   fingerprint(): string {
-    return [this.cluster, this.scopes, this.jobs, this.keys, this.certificates, this.controllers]
+    return [this.cluster, this.scopes, this.values, this.jobs, this.keys, this.certificates, this.controllers]
       .map((one) => one.fingerprint())
       .join("");
   }

@@ -27,7 +27,7 @@ export function documented(heading: string): string[] {
 }
 
 /** What the user may fill with names of their own is one field. */
-const FREE = /(^|\.)(labels|payload)$/;
+const FREE = /(^|\.)(labels|payload|value)$/;
 
 /** `a.b`, `list[].c`. */
 export function fieldsOf(value: unknown, prefix = ""): string[] {

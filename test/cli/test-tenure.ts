@@ -37,15 +37,17 @@ export function start(
   args: readonly string[],
   environment: Readonly<Record<string, string>> = {},
   limitMs: number = LIMIT_MS,
+  input?: string,
 ) {
   const clean = Object.entries(process.env).filter(([name]) => !/^TENURE_|_COLOR$/.test(name));
   const child = spawn(process.execPath, [MAIN_FILE, ...args], {
-    stdio: ["ignore", "pipe", "pipe"],
+    stdio: [input === undefined ? "ignore" : "pipe", "pipe", "pipe"],
     env: { ...Object.fromEntries(clean), NODE_COMPILE_CACHE: COMPILE_CACHE, XDG_CONFIG_HOME: NO_FILES, ...environment },
   });
+  child.stdin?.end(input);
   const said = { stdout: "", stderr: "" };
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (said.stdout += text));
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (said.stderr += text));
+  child.stdout!.setEncoding("utf8").on("data", (text: string) => (said.stdout += text));
+  child.stderr!.setEncoding("utf8").on("data", (text: string) => (said.stderr += text));
   const timer = setTimeout(() => child.kill("SIGKILL"), limitMs);
   const ended = new Promise<Said>((resolve) => {
     child.once("close", (code) => {

@@ -28,6 +28,7 @@ import { scope } from "../../src/cli/scope/command.ts";
 import { nextFire } from "../../src/node/worlds/system.ts";
 import { server } from "../../src/cli/server/command.ts";
 import { tc } from "../../src/cli/tc/command.ts";
+import { value } from "../../src/cli/value/command.ts";
 import { support } from "../../src/cli/support/command.ts";
 import { ERRORS, TenureError } from "../../src/core/kit/errors.ts";
 
@@ -46,6 +47,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   agent,
   queue,
   schedule,
+  value,
   event,
   mesh,
   tc,

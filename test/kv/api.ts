@@ -25,6 +25,7 @@ export async function serveApi(node: ConsensusNode, machine: KvMachine, port: nu
   const api = await createApi({
     cluster: cluster as unknown as Cluster,
     scopes: part("scopes"),
+    values: part("values"),
     jobs: {
       jobs: part("jobs", { isDraining: () => false }),
       views: part("views"),

@@ -6,6 +6,7 @@ import type { Clock } from "../../ports/clock.ts";
 import type { Cluster } from "../../ports/cluster.ts";
 import type { InTurn } from "../../ports/events.ts";
 import type { Scopes } from "../../ports/scopes.ts";
+import type { Values } from "../../ports/values.ts";
 import type { Audit } from "../audit.ts";
 import type { Caller } from "../traffic/callers.ts";
 import type { HttpCounters } from "../http-stats.ts";
@@ -66,6 +67,7 @@ export type Handlers = { readonly [Id in RouteId]: Handler<Id> };
 export interface Service {
   readonly cluster: Cluster;
   readonly scopes: Scopes;
+  readonly values: Values;
   readonly meshState?: ApiOptions["meshState"];
   readonly arrivals?: ApiOptions["arrivals"];
   readonly coordinators?: ApiOptions["coordinators"];

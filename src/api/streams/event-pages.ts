@@ -100,7 +100,7 @@ function wanted(filter: EventsFilter | null) {
 }
 
 /** The newest, as far as they cost no more than so much together. */
-class Kept<Key, Value> {
+export class Kept<Key, Value> {
   readonly #kept = new Map<Key, Value>();
   readonly #max: number;
   readonly #costOf: (value: Value) => number;

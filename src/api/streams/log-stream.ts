@@ -111,7 +111,7 @@ async function eventOf(
 }
 
 /** A signal that aborts with `outer`, or after `ms`; `close` must be called. */
-function within(clock: Clock, ms: number, outer: AbortSignal): { signal: AbortSignal; close: () => void } {
+export function within(clock: Clock, ms: number, outer: AbortSignal): { signal: AbortSignal; close: () => void } {
   const controller = new AbortController();
   const abort = (): void => controller.abort("over");
   const timer = clock.setTimer(clock.monotonicMs() + ms, abort);

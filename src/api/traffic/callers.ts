@@ -184,7 +184,7 @@ export class Callers {
   admit(
     caller: Caller,
     needed: Role,
-    about: Pick<Registered, "isOwnView" | "isForSites" | "forIdentities">,
+    about: Pick<Registered, "isOwnView" | "isForSites" | "isAlsoFor" | "forIdentities">,
     host: string | undefined,
   ): void {
     if (about.forIdentities !== null) return this.#admitIdentity(caller, about.forIdentities, host);
@@ -196,6 +196,7 @@ export class Callers {
       case "key":
       case "certificate":
         if (allows(caller.role, needed) || allowsSite(caller.role, about)) return;
+        if (hasIdentity(caller, { kinds: about.isAlsoFor })) return;
         throw new Refusal(
           "PERMISSION_DENIED",
           `${caller.how === "key" ? "The key" : "The certificate"} ${JSON.stringify(caller.name)} has the role ${caller.role}, and this needs ${needed}.`,

@@ -13,7 +13,7 @@ export interface ForIdentities {
   readonly isRead: boolean;
 }
 
-export function hasIdentity(caller: Caller, { kinds }: ForIdentities): boolean {
+export function hasIdentity(caller: Caller, { kinds }: Pick<ForIdentities, "kinds">): boolean {
   return caller.how === "certificate" && caller.identity !== null && kinds.includes(caller.identity.kind);
 }
 

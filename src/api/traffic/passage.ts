@@ -2,6 +2,7 @@
 
 import type { FastifyReply, FastifyRequest } from "fastify";
 import type { Role, Route } from "../../contract/index.ts";
+import type { IdentityKind } from "../../core/kit/spiffe.ts";
 import type { Caller } from "./callers.ts";
 import type { Connection } from "./connections.ts";
 import type { ForIdentities } from "./identities.ts";
@@ -21,6 +22,8 @@ export interface Registered {
   readonly isOwnView: boolean;
   /** Route.isForSites. */
   readonly isForSites: boolean;
+  /** Route.isAlsoFor. */
+  readonly isAlsoFor: readonly IdentityKind[];
   /** Route.identities; null: the role counts. */
   readonly forIdentities: ForIdentities | null;
   /** Answered however many others are: who asks would end a process that is only busy. */

@@ -12,6 +12,7 @@ import { JOB } from "../job/help.ts";
 import { AGENT } from "../agent/help.ts";
 import { QUEUE } from "../queue/help.ts";
 import { SCHEDULE } from "../schedule/help.ts";
+import { VALUE } from "../value/help.ts";
 import { EVENT } from "../event/help.ts";
 import { MESH } from "../mesh/help.ts";
 import { TC } from "../tc/help.ts";
@@ -36,6 +37,7 @@ export const COMMANDS: readonly Description[] = [
   AGENT,
   QUEUE,
   SCHEDULE,
+  VALUE,
   EVENT,
   MESH,
   TC,

@@ -18,7 +18,7 @@ import { verifyNotes, verifyObject, verifyText } from "./verify-view.ts";
 import { eventLine, isWanted } from "./view.ts";
 import { json, LIST_OUTPUTS, OUTPUTS } from "../kit/output.ts";
 import { untilSignal } from "../kit/until-signal.ts";
-import { printed } from "../kit/print.ts";
+import { drained, printed } from "../kit/print.ts";
 
 export async function event(args: readonly string[]): Promise<number> {
   const flags = readEventFlags(args);
@@ -78,19 +78,6 @@ async function* present(
 
 async function mustHave(connection: Connection, point: KnownPoint, signal: AbortSignal): Promise<void> {
   if ((await isThere(callerOf(connection), point, signal)) === "no") throw new HistoryRewrittenError(point, null);
-}
-
-async function drained(signal: AbortSignal): Promise<void> {
-  await new Promise<void>((resolve) => {
-    const end = (): void => {
-      process.stdout.off("drain", end);
-      signal.removeEventListener("abort", end);
-      resolve();
-    };
-    process.stdout.on("drain", end);
-    signal.addEventListener("abort", end);
-  });
-  signal.throwIfAborted();
 }
 
 async function verify(connection: Connection, signal: AbortSignal): Promise<number> {

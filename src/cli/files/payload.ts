@@ -1,11 +1,11 @@
-// A job's payload that stands in a file, or comes through a pipe.
+// A job's payload, or a value, that is in a file or comes through a pipe.
 
-import { JOB_PAYLOAD_BYTES_MAX } from "../../core/kit/limits.ts";
+import { JOB_PAYLOAD_BYTES_MAX, VALUE_BYTES_MAX } from "../../core/kit/limits.ts";
 import { createReadStream } from "node:fs";
 import type { Json } from "../../client/index.ts";
 import { UsageError } from "../kit/flags.ts";
 import { jsonOf } from "../job/spec-flags.ts";
-import { PAYLOAD_FILE_BYTES_MAX } from "../limits.ts";
+import { PAYLOAD_FILE_BYTES_MAX, VALUE_FILE_BYTES_MAX } from "../limits.ts";
 
 /** "-" is stdin. */
 export async function readPayload(file: string): Promise<Json> {
@@ -14,10 +14,18 @@ export async function readPayload(file: string): Promise<Json> {
 
 export async function readJsonFile(flag: string, file: string): Promise<Json> {
   const what = file === "-" ? `${flag} - (stdin)` : `${flag} ${file}`;
-  return jsonOf(what, await contentsOf(what, file));
+  const tooLarge = `a payload has at most ${JOB_PAYLOAD_BYTES_MAX} bytes`;
+  return jsonOf(what, await contentsOf(what, file, PAYLOAD_FILE_BYTES_MAX, tooLarge));
 }
 
-async function contentsOf(what: string, file: string): Promise<string> {
+/** From stdin. */
+export async function readValue(): Promise<Json> {
+  const what = "put - (stdin)";
+  const tooLarge = `a value has at most ${VALUE_BYTES_MAX} bytes`;
+  return jsonOf(what, await contentsOf(what, "-", VALUE_FILE_BYTES_MAX, tooLarge));
+}
+
+async function contentsOf(what: string, file: string, bytesMax: number, tooLarge: string): Promise<string> {
   const pieces: Uint8Array[] = [];
   let length = 0;
   try {
@@ -25,9 +33,7 @@ async function contentsOf(what: string, file: string): Promise<string> {
     for await (const piece of stream as AsyncIterable<Uint8Array>) {
       pieces.push(piece);
       length += piece.length;
-      if (length > PAYLOAD_FILE_BYTES_MAX) {
-        throw new UsageError(`${what} is too large: a payload has at most ${JOB_PAYLOAD_BYTES_MAX} bytes`);
-      }
+      if (length > bytesMax) throw new UsageError(`${what} is too large: ${tooLarge}`);
     }
     return new TextDecoder("utf-8", { fatal: true }).decode(Buffer.concat(pieces));
   } catch (error) {

@@ -14,7 +14,7 @@ export const KEY = describe(
   revoke NAME        lets a key in no more
 
   --role ROLE        create: viewer reads; submitter also submits, cancels and retries jobs; agent also runs them; client
-                     also leads scopes; backup saves snapshots, and nothing else; controller is another site of the mesh,
+                     also leads scopes and writes values; backup saves snapshots, and nothing else; controller is another site of the mesh,
                      whose controller id is the key's --name; operator may do everything
   --name NAME        create: how it is called in audits and job lists (default: its role and a random ending)
   --offline          create: asks no server. Prints the key, and on stderr the entry for \`keys\` in the configuration of every

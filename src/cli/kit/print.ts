@@ -18,3 +18,17 @@ export function stdoutPaint(): Paint {
 export function warn(text: string): void {
   process.stderr.write(warningText(text, paintFor(process.stderr, process.env)));
 }
+
+/** Until stdout has room again. Rejects when the signal aborts. */
+export async function drained(signal: AbortSignal): Promise<void> {
+  await new Promise<void>((resolve) => {
+    const end = (): void => {
+      process.stdout.off("drain", end);
+      signal.removeEventListener("abort", end);
+      resolve();
+    };
+    process.stdout.on("drain", end);
+    signal.addEventListener("abort", end);
+  });
+  signal.throwIfAborted();
+}

@@ -6,7 +6,7 @@
 
 import type { StoredEvent } from "../../core/events/index.ts";
 import { FINAL_STATES, type Job, type JobState } from "../../core/jobs/model.ts";
-import { Shards } from "../../core/kit/shards.ts";
+import { Shards } from "../../core/kit/keyed/shards.ts";
 import type { JobLog } from "../../ports/views.ts";
 import type { Slice } from "../slice.ts";
 import { CHANGES_KEPT } from "./limits.ts";

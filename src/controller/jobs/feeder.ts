@@ -19,7 +19,7 @@
 import type { EventRange } from "../../core/archive/index.ts";
 import type { StoredEvent } from "../../core/events/index.ts";
 import type { Job } from "../../core/jobs/model.ts";
-import { Shards } from "../../core/kit/shards.ts";
+import { Shards } from "../../core/kit/keyed/shards.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { Views, ViewsHole, ViewsHoles } from "../../ports/views.ts";

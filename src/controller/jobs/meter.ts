@@ -5,7 +5,7 @@
 // Times are between an event's and the time that is believed then: to the millisecond, and wrong where clocks were set meanwhile.
 
 import { Histogram } from "../../core/kit/histogram.ts";
-import { Shards } from "../../core/kit/shards.ts";
+import { Shards } from "../../core/kit/keyed/shards.ts";
 import type { StoredEvent } from "../../core/events/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Leadership } from "../../ports/leadership.ts";

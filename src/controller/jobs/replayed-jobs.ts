@@ -6,7 +6,7 @@
 
 import type { StoredEvent } from "../../core/events/index.ts";
 import type { Job } from "../../core/jobs/model.ts";
-import { Shards } from "../../core/kit/shards.ts";
+import { Shards } from "../../core/kit/keyed/shards.ts";
 import type { JobLog } from "../../ports/views.ts";
 import { type Changes, isFinal, logOf } from "./changes.ts";
 

@@ -10,7 +10,7 @@
 
 import type { TakenJob } from "../../core/jobs/index.ts";
 import { type ErrorCode, TenureError } from "../../core/kit/errors.ts";
-import { TextMap } from "../../core/kit/text-map.ts";
+import { TextMap } from "../../core/kit/keyed/text-map.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Logger } from "../../ports/logger.ts";

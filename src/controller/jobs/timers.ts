@@ -6,7 +6,7 @@
 // ends by the events' clock (event-time.ts).
 
 import { LOOP_STALL_MS } from "../../core/kit/limits.ts";
-import { Shards } from "../../core/kit/shards.ts";
+import { Shards } from "../../core/kit/keyed/shards.ts";
 import type { StoredEvent } from "../../core/events/index.ts";
 import type { JobsCommand, LeaseView } from "../../core/jobs/index.ts";
 import type { AgentInfo } from "../../core/jobs/model.ts";

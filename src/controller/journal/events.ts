@@ -2,7 +2,7 @@
 // readers of the history are served at a time, the others wait: nothing here holds the loop.
 
 import { TenureError } from "../../core/kit/errors.ts";
-import { Shards } from "../../core/kit/shards.ts";
+import { Shards } from "../../core/kit/keyed/shards.ts";
 import { decodeEvent, EventScanner, hexOf, MerkleFrontier, type StoredEvent } from "../../core/events/index.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type {

@@ -7,7 +7,7 @@
 
 import { assert } from "../kit/assert.ts";
 import { SCOPES_MAX } from "../kit/limits.ts";
-import { SortedNames } from "../kit/sorted-names.ts";
+import { SortedNames } from "../kit/keyed/sorted-names.ts";
 import type { ScopeEvent } from "./events.ts";
 import { SCOPES_UNPREPARED_MAX } from "./limits.ts";
 import { evolveScope, type ScopeState } from "./scope-state.ts";

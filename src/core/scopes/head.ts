@@ -1,6 +1,6 @@
-// The leader's head of the scopes: the applied ones, and on top of them what this leader has appended (core/kit/head.ts).
+// The leader's head of the scopes: the applied ones, and on top of them what this leader has appended (core/kit/keyed/head.ts).
 
-import { Head } from "../kit/head.ts";
+import { Head } from "../kit/keyed/head.ts";
 import type { ScopeEvent } from "./events.ts";
 import type { ScopesFold, ScopesReader } from "./fold.ts";
 import { epochAt, evolveScope, type ScopeState } from "./scope-state.ts";

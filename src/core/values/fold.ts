@@ -3,7 +3,7 @@
 import { ByteReader, ByteWriter, DecodeError } from "../kit/bytes.ts";
 import { VALUES_MAX } from "../kit/limits.ts";
 import type { Pieces } from "../kit/pieces.ts";
-import { SortedNames } from "../kit/sorted-names.ts";
+import { SortedNames } from "../kit/keyed/sorted-names.ts";
 import { VALUES_PIECE_BYTES } from "./limits.ts";
 import { readValue, writeValue } from "./value-codec.ts";
 import { evolveValue, type ValueEvent, type ValueState, weighValue } from "./value-state.ts";

@@ -1,6 +1,6 @@
-// The leader's head of the values: the applied ones, and on top of them what this leader has appended (core/kit/head.ts).
+// The leader's head of the values: the applied ones, and on top of them what this leader has appended (core/kit/keyed/head.ts).
 
-import { Head } from "../kit/head.ts";
+import { Head } from "../kit/keyed/head.ts";
 import type { ValuesFold, ValuesReader } from "./fold.ts";
 import { evolveValue, type ValueEvent, type ValueState, weighValue } from "./value-state.ts";
 

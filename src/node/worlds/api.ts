@@ -23,7 +23,10 @@ import { readWeb } from "./web.ts";
 export interface ApiParts {
   readonly clusterId: string;
   readonly cluster: Cluster;
-  readonly services: Pick<NodeServices, "parts" | "scopes" | "stats" | "lines" | "links" | "meshState" | "arrivals">;
+  readonly services: Pick<
+    NodeServices,
+    "parts" | "scopes" | "values" | "stats" | "lines" | "links" | "meshState" | "arrivals"
+  >;
   readonly server: () => ServerStats;
   readonly options: Pick<ServerNodeOptions, "logs" | "diagnostics" | "onFatal">;
   readonly tls: ApiTls | null;
@@ -52,6 +55,7 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
   const api: Api = await createApi({
     cluster,
     scopes: services.scopes,
+    values: services.values,
     jobs: services.parts,
     lines: services.lines,
     links: services.links,

@@ -2,7 +2,7 @@
 
 import { TenureError } from "../../kit/errors.ts";
 import { JOBS_FORGOTTEN_PER_COMMAND_MAX, JOBS_PER_REQUEST_MAX } from "../../kit/limits.ts";
-import { TextMap } from "../../kit/text-map.ts";
+import { TextMap } from "../../kit/keyed/text-map.ts";
 import type { CommandOf, DecideContext, Decision, JobsAnswers } from "../commands.ts";
 import { answeredBefore, decided, draft, refused, type Refused, unchanged } from "./decision.ts";
 import {

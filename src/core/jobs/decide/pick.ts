@@ -3,7 +3,7 @@
 // A merge of sorted lists: the lanes of each class come sorted by their first job, so a lane has to be looked at only when the
 // one before it is. The cost is by what is picked and by the classes that fit, not by how many jobs wait.
 
-import { TextMap } from "../../kit/text-map.ts";
+import { TextMap } from "../../kit/keyed/text-map.ts";
 import type { JobClass, Lane } from "../state/job-class.ts";
 import type { Cursor } from "../state/ranked.ts";
 import type { AgentInfo } from "../model.ts";

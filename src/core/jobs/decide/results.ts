@@ -4,7 +4,7 @@
 
 import { assertNever } from "../../kit/assert.ts";
 import { TenureError } from "../../kit/errors.ts";
-import { TextMap } from "../../kit/text-map.ts";
+import { TextMap } from "../../kit/keyed/text-map.ts";
 import {
   JOB_LOG_BYTES_MAX,
   JOB_PAYLOAD_BYTES_MAX,

@@ -4,7 +4,7 @@ import { JobClasses } from "../state/job-class.ts";
 import { Ranked } from "../state/ranked.ts";
 import type { JobRecord } from "../state/records.ts";
 import { spec } from "../test-desk.ts";
-import { hashOf } from "../../kit/text-map.ts";
+import { hashOf } from "../../kit/keyed/text-map.ts";
 import { anyText } from "../../../../test/any-text.ts";
 import { IdIndex } from "./id-index.ts";
 import { Interned } from "./interned.ts";

@@ -10,7 +10,7 @@
 // - A slot whose job was changed, or has gone, since somebody began to hold the shelf bears a count that says so.
 // - Two reads of a packed job may give two objects. They are equal, and never changed.
 
-import { hashOf } from "../../kit/text-map.ts";
+import { hashOf } from "../../kit/keyed/text-map.ts";
 import { RECENT_JOBS_KEPT, RECENT_JOB_BYTES_MAX, SLOTS_FREED_MAX } from "../limits.ts";
 import type { JobRecord } from "../state/records.ts";
 import { IdIndex } from "./id-index.ts";

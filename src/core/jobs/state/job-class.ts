@@ -6,7 +6,7 @@
 // - `open` has exactly the lanes that are not empty and whose key has room, by their first job.
 // - A lane's first job changes only while the lane is out of `open`.
 
-import { Shards } from "../../kit/shards.ts";
+import { Shards } from "../../kit/keyed/shards.ts";
 import { Ranked } from "./ranked.ts";
 import type { AgentInfo, JobSpec } from "../model.ts";
 import type { Ticket } from "./records.ts";

@@ -9,7 +9,7 @@
 // - A ready job's time has come. That of one that waits for it may have come too: at most so many are moved at once, because
 //   at midnight a million may be due.
 
-import { Shards } from "../../kit/shards.ts";
+import { Shards } from "../../kit/keyed/shards.ts";
 import { Ranked } from "./ranked.ts";
 import type { JobClass, Lane } from "./job-class.ts";
 import type { JobRecord, Ticket } from "./records.ts";

@@ -20,7 +20,7 @@ import {
   IDEMPOTENCY_KEYS_MAX,
   SCHEDULES_BYTES_MAX,
 } from "../../kit/limits.ts";
-import { Shards } from "../../kit/shards.ts";
+import { Shards } from "../../kit/keyed/shards.ts";
 import { JobClasses } from "./job-class.ts";
 import { KeyShares } from "./key-shares.ts";
 import { POLICIES_KEPT_MAX } from "../limits.ts";

@@ -9,7 +9,7 @@
 // - Notes are in the order of their events; each key's notes are chained, oldest first.
 // - Without notes, head and applied are the same. A follower makes none.
 
-import { Shards } from "../../kit/shards.ts";
+import { Shards } from "../../kit/keyed/shards.ts";
 
 interface Note {
   readonly table: Undoable;

@@ -5,7 +5,7 @@
 // out of the counts and put in as they were.
 
 import type { AgentView, JobsStats, LeaseRef, NamesPage, QueueView, ScheduleView } from "../../../ports/jobs.ts";
-import { Shards } from "../../kit/shards.ts";
+import { Shards } from "../../kit/keyed/shards.ts";
 import type { DecideContext } from "../commands.ts";
 import { reportedBefore } from "../decide/results.ts";
 import { JOBS_SCANNED_MAX } from "../limits.ts";

@@ -11,7 +11,7 @@
 
 import { assert } from "../../kit/assert.ts";
 import { ByteReader, ByteWriter, DecodeError } from "../../kit/bytes.ts";
-import { TextMap } from "../../kit/text-map.ts";
+import { TextMap } from "../../kit/keyed/text-map.ts";
 import type { Digest } from "../../../ports/digest.ts";
 import type { LineId, LineState } from "../model.ts";
 import { decodeLineState, encodeLineState } from "../proof/index.ts";

@@ -2,7 +2,7 @@
 // (decide.ts), so they are taken as they are; what was decided twice because of a change of leaders changes nothing the second time.
 
 import { parseJson } from "../../kit/parse-json.ts";
-import { TextMap } from "../../kit/text-map.ts";
+import { TextMap } from "../../kit/keyed/text-map.ts";
 import type { StoredEvent } from "../../events/index.ts";
 import type { LineId } from "../model.ts";
 import type {

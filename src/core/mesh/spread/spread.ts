@@ -20,7 +20,7 @@
 // - The last incoming lane of a line is not pruned for a duplicate.
 
 import { assertNever } from "../../kit/assert.ts";
-import { TextMap } from "../../kit/text-map.ts";
+import { TextMap } from "../../kit/keyed/text-map.ts";
 import type { LineId } from "../model.ts";
 import {
   GRAFT_AFTER_MS,

@@ -21,7 +21,7 @@ const MAGIC = "tenure-peer";
 /**
  * 1: messages, beacons, bulks. 2: also queries and their answers, on a connection for which both sides agreed on it. 3: the mark
  * of the process in the hello (boots.ts). 4: the same frames; who says so reads records of revoked certificates. 5: the same frames;
- * who says so reads records of the mesh: registered sites, and what other sites sent.
+ * who says so reads records of the mesh: registered sites, and what other sites sent. 6: the same frames; who says so reads records of values.
  */
 export const PROTOCOL_MIN = 1;
 export const PROTOCOL_MAX = 6;

@@ -10,7 +10,7 @@
 // - No chain is longer than `CHAIN_MAX`. Nobody's texts make one that long by chance; those of somebody who chooses them to meet in one
 //   chain are in a `Map`, which hashes by a secret.
 
-import { CHAIN_MAX, PLACES_KEPT, PLACES_MIN } from "./limits.ts";
+import { CHAIN_MAX, PLACES_KEPT, PLACES_MIN } from "../limits.ts";
 
 /** FNV-1a, with its bits mixed at the end: texts may differ in their last letters only. */
 export function hashOf(text: string): number {
