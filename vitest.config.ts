@@ -33,7 +33,7 @@ const LONG = [
   "test/mesh/{cut-history,gate,leave,receipts-{damage,holes},registry-cluster,restored-disk,return,state,tls}.test.ts",
   "test/coordinators/page.test.ts",
   "test/wire/{frozen,peers}.test.ts",
-  "test/servers-backend/{cluster,recovered}.test.ts",
+  "test/servers-backend/{cluster,recovered,values}.test.ts",
   "test/readme/survives.test.ts",
   "test/run/frozen-guard.test.ts",
   "test/api/fuzz.test.ts",

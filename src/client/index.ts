@@ -15,6 +15,7 @@ export type { LogsOptions } from "./logs.ts";
 export { HistoryRewrittenError } from "./rewritten.ts";
 export type { ClientScopes, ScopeHold } from "./scopes.ts";
 export type { StreamOptions } from "./streams.ts";
-export type { ClientValues, ValueItem, ValueReadOptions, ValuesWatch, ValueWriteOptions } from "./values.ts";
+export type { StoredValue, ValueItem } from "../ports/stored-values.ts";
+export type { ClientValues, ValueReadOptions, ValuesWatch, ValueWriteOptions } from "./values.ts";
 export type * from "./views.ts";
 export type * from "./work.ts";

@@ -8,12 +8,12 @@ import { refuseUnknownOptions, TenureError } from "../contract/errors.ts";
 import { parseJson } from "../contract/parse-json.ts";
 import { toCamel } from "../contract/snake-case.ts";
 import type { Json } from "../core/kit/json.ts";
+import type { StoredValue, ValueItem } from "../ports/stored-values.ts";
 import { type Caller, type CallOptions, readQuery } from "./caller.ts";
 import { STREAM_OUTAGE_MS, STREAM_STEADY_MS, VALUE_PAGES_MAX } from "./limits.ts";
 import { Pauses } from "./pauses.ts";
 import type { SseFrame } from "./sse.ts";
 import { type StreamOptions, streamItems } from "./streams.ts";
-import type { StoredValue } from "./views.ts";
 
 export interface ValueReadOptions extends CallOptions {
   /**
@@ -37,18 +37,6 @@ export interface ValuesWatch extends StreamOptions {
   /** Only changes after this version. Left out: first what there is. */
   readonly after?: number | undefined;
 }
-
-export type ValueItem =
-  | (StoredValue & { readonly kind: "put" })
-  /** Nulls: it was found missing in a new list, and when it was deleted is not kept any more. */
-  | {
-      readonly kind: "deleted";
-      readonly name: string;
-      readonly version: number | null;
-      readonly updatedAtMs: number | null;
-    }
-  /** Everything up to this version has been given. */
-  | { readonly kind: "current"; readonly version: number };
 
 export interface ClientValues {
   /** Null: there is none. */

@@ -1,6 +1,7 @@
 // The bounds of electors, and the timing that they have unless the caller says otherwise.
 
 import { VALUES_MAX } from "../core/kit/limits.ts";
+import { CONFIRM_WAIT_MS, TURNOVER_WAIT_MS } from "../core/kit/timeouts.ts";
 
 /** The same complaint is logged again after this. */
 export const ELECTOR_COMPLAINT_AGAIN_MS = 60_000;
@@ -51,6 +52,8 @@ export const FOLLOW_PAUSE_MS = 250;
 /** A scope with its metadata has at most 10 KB as JSON. */
 export const SCOPES_PAGE_BYTES_MAX = 8 * 1024 * 1024;
 export const REFUSAL_CHARS_MAX = 300;
+/** What a server may wait for before it answers a write of a value: whoever gives up sooner does not hear a definite refusal. */
+export const VALUE_WRITE_WAIT_MS = TURNOVER_WAIT_MS + CONFIRM_WAIT_MS;
 /** A page of values has half a megabyte of contents and one value more, and 256 names, each character of which may be written as six. */
 export const VALUES_ANSWER_BYTES_MAX = 4 * 1024 * 1024;
 export const VALUES_PAGES_MAX = VALUES_MAX + 1;

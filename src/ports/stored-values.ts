@@ -9,7 +9,7 @@ export interface StoredValue {
   readonly version: number;
   /** Wall time of the servers' leader. */
   readonly updatedAtMs: number;
-  /** With which it was written, if with any. */
+  /** Of the leader that wrote it, where the write named them. */
   readonly scope?: string | undefined;
   readonly epoch?: number | undefined;
 }

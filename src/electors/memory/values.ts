@@ -1,19 +1,15 @@
 // Values in the memory of a test, decided by the rules of the servers (core/values). They can be reached from every instance, also from one that is
 // cut off: `cut` and `freeze` are about leadership.
 
-import { canonicalJson } from "../../core/events/index.ts";
+import { canonicalJson } from "../../core/events/canonical.ts";
 import { assert, assertNever } from "../../core/kit/assert.ts";
 import { StaleEpochError, TenureError, VersionConflictError } from "../../core/kit/errors.ts";
 import type { Json } from "../../core/kit/json.ts";
 import { INTEGER_MAX } from "../../core/kit/limits.ts";
-import {
-  checkValueName,
-  decideValue,
-  type ValueCommand,
-  valueData,
-  ValuesFold,
-  type ValueState,
-} from "../../core/values/index.ts";
+import { decideValue, type ValueCommand } from "../../core/values/decide.ts";
+import { ValuesFold } from "../../core/values/fold.ts";
+import { checkValueName, valueData } from "../../core/values/limits.ts";
+import type { ValueState } from "../../core/values/value-state.ts";
 import type { StoredValue, ValueItem } from "../../ports/stored-values.ts";
 import type { ValueDelete, ValueDeleted, ValuePut } from "../../ports/values.ts";
 import type { ServersValues, ValuesWatchOptions, ValueStore } from "../servers/index.ts";

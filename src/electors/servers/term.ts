@@ -5,12 +5,12 @@
 //   over, however late it comes. So a write that was asked for in time may go on after the term: its promise says what became of it.
 // - What may have been written and was not confirmed is OUTCOME_UNKNOWN, and is not sent again. Every other rejection means: not written.
 
-import { canonicalJson } from "../../core/events/index.ts";
+import { canonicalJson } from "../../core/events/canonical.ts";
 import { StaleEpochError, TenureError } from "../../core/kit/errors.ts";
 import type { Json } from "../../core/kit/json.ts";
 import { INTEGER_MAX } from "../../core/kit/limits.ts";
 import { refuseUnknownOptions } from "../../core/kit/options.ts";
-import { checkValueName, checkValueTerms, valueData } from "../../core/values/index.ts";
+import { checkValueName, checkValueTerms, valueData } from "../../core/values/limits.ts";
 import type { Hold } from "../../ports/backends/backend.ts";
 import type { StoredValue } from "../../ports/stored-values.ts";
 import type { ValueDelete, ValueDeleted, ValuePut } from "../../ports/values.ts";

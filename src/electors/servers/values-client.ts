@@ -7,17 +7,14 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import { VALUES_PER_PAGE_MAX } from "../../core/kit/limits.ts";
-import { CONFIRM_WAIT_MS, STREAM_OPEN_MS, STREAM_SILENCE_MS, TURNOVER_WAIT_MS } from "../../core/kit/timeouts.ts";
+import { STREAM_OPEN_MS, STREAM_SILENCE_MS } from "../../core/kit/timeouts.ts";
 import type { StoredValue } from "../../ports/stored-values.ts";
 import type { ValueDelete, ValueDeleted, ValueFence, ValuePut } from "../../ports/values.ts";
-import { VALUES_ANSWER_BYTES_MAX, VALUES_PAGES_MAX } from "../limits.ts";
+import { VALUE_WRITE_WAIT_MS, VALUES_ANSWER_BYTES_MAX, VALUES_PAGES_MAX } from "../limits.ts";
 import { deletedOf, type Fields, type ValuesListed, valuesPageOf, writtenOf } from "./answers.ts";
 import type { LeaderClient, Question } from "./leader-client.ts";
 import { FRESH } from "./scopes-client.ts";
 import type { ValueStore } from "./term.ts";
-
-/** What a server may wait for before it answers a write: whoever gives up sooner does not hear a definite refusal. */
-const WRITE_WAIT_MS = TURNOVER_WAIT_MS + CONFIRM_WAIT_MS;
 
 export class ValuesClient implements ValueStore {
   readonly #client: LeaderClient;
@@ -92,7 +89,7 @@ export class ValuesClient implements ValueStore {
   }
 
   #write<T>(write: Pick<Question<T>, "method" | "path" | "body" | "read">): Promise<T> {
-    const written = this.#ask({ ...write, signal: this.#signal, waitMs: WRITE_WAIT_MS, once: true });
+    const written = this.#ask({ ...write, signal: this.#signal, waitMs: VALUE_WRITE_WAIT_MS, once: true });
     this.#underWay.add(written);
     const forget = (): void => void this.#underWay.delete(written);
     written.then(forget, forget);

@@ -26,17 +26,23 @@ async function* follow(end: "ends" | "breaks" | "goes on", pieces: readonly stri
 }
 
 /** What a watch gives, while the clock goes on. */
-async function seen(servers: TestServers, watch: AsyncIterable<ValueItem>, items: number): Promise<unknown[]> {
-  const all: unknown[] = [];
+async function seen(servers: TestServers, watch: AsyncIterable<ValueItem>, count: number): Promise<unknown[]> {
+  const items: unknown[] = [];
   const reader = (async () => {
-    for await (const item of watch) if (all.push(item) === items) return;
-    all.push("the end");
-  })().catch((error: unknown) => void all.push(error));
-  let isDone = false;
-  void reader.then(() => (isDone = true));
-  for (let ms = 0; ms < 200_000 && !isDone; ms += 500) await servers.clock.advance(500);
+    for await (const item of watch) if (items.push(item) === count) return;
+    items.push("the end");
+  })().catch((error: unknown) => void items.push(error));
+  const state = { isDone: false };
+  void reader.then(() => (state.isDone = true));
+  for (let ms = 0; ms < 200_000 && !state.isDone; ms += 500) await servers.clock.advance(500);
   await reader;
-  return all;
+  return items;
+}
+
+async function all<T>(list: AsyncIterable<T>): Promise<T[]> {
+  const items: T[] = [];
+  for await (const item of list) items.push(item);
+  return items;
 }
 
 function stage(lists: Said[], streams: (() => Said)[]) {
@@ -50,7 +56,7 @@ function stage(lists: Said[], streams: (() => Said)[]) {
 describe("a list", () => {
   it("is asked for page by page, each linearizable, and is given by name", async () => {
     const { values, paths } = stage([page([value("a/1", 3)], 9, "a/1"), page([value("a/2", 4)], 10)], []);
-    expect((await Array.fromAsync(values.list({ prefix: "a/" }))).map(({ name }) => name)).toEqual(["a/1", "a/2"]);
+    expect((await all(values.list({ prefix: "a/" }))).map(({ name }) => name)).toEqual(["a/1", "a/2"]);
     expect(paths("/v1/values")).toEqual([
       "/v1/values?consistency=linearizable&prefix=a%2F&limit=256",
       "/v1/values?consistency=linearizable&prefix=a%2F&limit=256&after=a%2F1",
@@ -59,12 +65,12 @@ describe("a list", () => {
 
   it("without an end is refused", async () => {
     const { values } = stage([page([value("a", 3)], 9, "a"), page([value("a", 3)], 9, "a")], []);
-    await expect(Array.fromAsync(values.list())).rejects.toMatchObject({ code: "BACKEND_UNSUPPORTED" });
+    await expect(all(values.list())).rejects.toMatchObject({ code: "BACKEND_UNSUPPORTED" });
   });
 
   it("of servers without values is NOT_SUPPORTED, and so is a value", async () => {
     const { values } = stage([refusal(404, "NOT_FOUND"), refusal(501, "NOT_SUPPORTED")], []);
-    await expect(Array.fromAsync(values.list())).rejects.toMatchObject({ code: "NOT_SUPPORTED" });
+    await expect(all(values.list())).rejects.toMatchObject({ code: "NOT_SUPPORTED" });
     await expect(values.get("a")).rejects.toMatchObject({ code: "NOT_SUPPORTED" });
     await expect(values.get("..")).rejects.toMatchObject({ code: "BAD_REQUEST" });
   });

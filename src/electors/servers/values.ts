@@ -10,7 +10,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
 import type { Random } from "../../core/kit/random.ts";
 import { type SseFrame, SseFrames } from "../../core/kit/sse.ts";
-import { checkValueName } from "../../core/values/index.ts";
+import { checkValueName } from "../../core/values/limits.ts";
 import { pause, retryInMs } from "../../loops/time.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { StoredValue, ValueItem } from "../../ports/stored-values.ts";
