@@ -34,7 +34,7 @@ const LONG = [
   "test/coordinators/page.test.ts",
   "test/values/{page,servers}.test.ts",
   "test/wire/{frozen,peers}.test.ts",
-  "test/servers-backend/{cluster,recovered}.test.ts",
+  "test/servers-backend/{cluster,recovered,values}.test.ts",
   "test/readme/survives.test.ts",
   "test/run/frozen-guard.test.ts",
   "test/api/fuzz.test.ts",

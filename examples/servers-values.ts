@@ -5,25 +5,23 @@
 
 import { setTimeout as sleep } from "node:timers/promises";
 import { createElector } from "tenure";
-import { createClient } from "tenure/client";
 import { servers } from "tenure/servers";
 
 const stop = new AbortController();
 process.once("SIGTERM", () => stop.abort());
 
-const urls = process.env.TENURE_SERVERS ?? "http://127.0.0.1:7401";
-const key = process.env.TENURE_KEY;
-const { values } = createClient({ urls, key });
-const elector = createElector({ scope: "example-values", backend: servers(urls, { key }) });
+const elector = createElector({
+  scope: "example-values",
+  backend: servers(process.env.TENURE_SERVERS ?? "http://127.0.0.1:7401", { key: process.env.TENURE_KEY }),
+});
 
 try {
   await elector.lead(
     async (term) => {
-      const fence = { scope: term.scope, epoch: term.epoch };
       // What is read here is final: all earlier leaders' writes are in it, and none of them can write any more.
-      let count = Number((await values.get("example-counter"))?.value ?? 0);
+      let count = Number((await term.get("example-counter"))?.value ?? 0);
       while (!term.signal.aborted) {
-        const { version } = await values.put("example-counter", ++count, fence);
+        const { version } = await term.put("example-counter", ++count);
         console.log(JSON.stringify({ epoch: term.epoch, count, version }));
         await sleep(20);
       }

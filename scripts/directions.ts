@@ -118,6 +118,7 @@ const WORDS = [
   "src/ports/keys.ts",
   "src/ports/mesh/mesh.ts",
   "src/ports/scopes.ts",
+  "src/ports/stored-values.ts",
   "src/ports/views.ts",
 ];
 /** Rooms below these are rooms of their own: core/raft, drivers/disk. */

@@ -36,8 +36,6 @@ export const VALUE_PAGES_MAX = 100_000;
 export const WAIT_OUTAGE_MS = 600_000;
 /** `wait` also reads the job this often, for an end that no event reports any more. */
 export const FINAL_CHECK_MS = 30_000;
-/** One event holds at most a payload of 256 KiB and a log chunk, escaped. */
-export const FRAME_LETTERS_MAX = 4 * 1024 * 1024;
 /** A stream that was open for this long was served, also where it carried no event. */
 export const STREAM_STEADY_MS = 5_000;
 /** A stream ends with an error when no node has served it for this long. */

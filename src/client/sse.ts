@@ -1,52 +1,15 @@
-// Server-sent events, parsed: bytes in any pieces become frames. Pure. A comment alone is a frame without data, so that
-// whoever reads hears that the other side is alive.
+// Server-sent events of a response: bytes in any pieces become frames. Pure.
 
-import { TenureError } from "../contract/errors.ts";
-import { FRAME_LETTERS_MAX } from "./limits.ts";
+import { type SseFrame, SseFrames } from "../contract/sse.ts";
 
-export interface SseFrame {
-  /** Undefined where the frame has none: the point from which a reader resumes is as it was. */
-  readonly id: string | undefined;
-  readonly event: string;
-  /** Tenure's own field, which others ignore: how far the history is of which this is, with its hash. */
-  readonly point: string | undefined;
-  /** Null where the frame has none. */
-  readonly data: string | null;
-}
+export type { SseFrame } from "../contract/sse.ts";
 
 export class SseParser {
   readonly #decoder = new TextDecoder();
-  #rest = "";
+  readonly #frames = new SseFrames();
 
   /** The frames that these bytes complete. Throws where a frame does not end. */
   push(bytes: Uint8Array): SseFrame[] {
-    this.#rest += this.#decoder.decode(bytes, { stream: true });
-    // The servers send \n; a proxy may not. A \r at the end may be half of a line's end.
-    if (this.#rest.includes("\r")) this.#rest = this.#rest.replaceAll(/\r\n|\r(?!$)/g, "\n");
-    const parts = this.#rest.split("\n\n");
-    this.#rest = parts.pop() ?? "";
-    if (this.#rest.length > FRAME_LETTERS_MAX) {
-      const text = `an event of the stream is longer than ${FRAME_LETTERS_MAX} characters; is it a Tenure server?`;
-      throw new TenureError("BACKEND_UNSUPPORTED", text);
-    }
-    return parts.map((part) => frameOf(part));
+    return this.#frames.push(this.#decoder.decode(bytes, { stream: true }));
   }
-}
-
-function frameOf(text: string): SseFrame {
-  let id: string | undefined;
-  let event = "message";
-  let point: string | undefined;
-  const data: string[] = [];
-  for (const line of text.split("\n")) {
-    const at = line.indexOf(":");
-    if (at === 0) continue;
-    const name = at < 0 ? line : line.slice(0, at);
-    const value = at < 0 ? "" : line.slice(line[at + 1] === " " ? at + 2 : at + 1);
-    if (name === "id") id = value;
-    else if (name === "event") event = value;
-    else if (name === "point") point = value;
-    else if (name === "data") data.push(value);
-  }
-  return { id, event, point, data: data.length === 0 ? null : data.join("\n") };
 }

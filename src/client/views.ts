@@ -1,7 +1,6 @@
 // What the servers answer, as the SDK shows it: docs/reference describes each field. The wire's spelling is the contract's. What a server
 // says of itself is in ports/; here are the differences: what older servers do not say, and what newer ones may say beside it.
 
-import type { Json } from "../core/kit/json.ts";
 import type { AuditRecord } from "../ports/audit.ts";
 import type * as server from "../ports/cluster.ts";
 import type * as scopes from "../ports/scopes.ts";
@@ -79,18 +78,6 @@ export interface MemberChangeView extends Omit<server.MemberChangeView, "members
 
 /** `session`: random, new for each campaign. */
 export type AcquireRequest = Optional<scopes.AcquireRequest, "metadata">;
-
-/** A value as a node shows it. `scope` and `epoch`: of the leader that wrote it, where the write named them. */
-export interface StoredValue {
-  readonly name: string;
-  readonly value: Json;
-  /** Names this content for ever: it only grows, over deletions and restores too. */
-  readonly version: number;
-  /** Wall time of the servers' leader. */
-  readonly updatedAtMs: number;
-  readonly scope?: string | undefined;
-  readonly epoch?: number | undefined;
-}
 
 /** What one node has written down of the calls that steer: newest first. */
 export interface AuditView {

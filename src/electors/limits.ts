@@ -1,5 +1,8 @@
 // The bounds of electors, and the timing that they have unless the caller says otherwise.
 
+import { VALUES_MAX } from "../core/kit/limits.ts";
+import { CONFIRM_WAIT_MS, TURNOVER_WAIT_MS } from "../core/kit/timeouts.ts";
+
 /** The same complaint is logged again after this. */
 export const ELECTOR_COMPLAINT_AGAIN_MS = 60_000;
 /** How often a closed gate is polled; and the pause before work that was refused by one runs again. */
@@ -49,6 +52,18 @@ export const FOLLOW_PAUSE_MS = 250;
 /** A scope with its metadata has at most 10 KB as JSON. */
 export const SCOPES_PAGE_BYTES_MAX = 8 * 1024 * 1024;
 export const REFUSAL_CHARS_MAX = 300;
+/** What a server may wait for before it answers a write of a value: whoever gives up sooner does not hear a definite refusal. */
+export const VALUE_WRITE_WAIT_MS = TURNOVER_WAIT_MS + CONFIRM_WAIT_MS;
+/** A page of values has half a megabyte of contents and one value more, and 256 names, each character of which may be written as six. */
+export const VALUES_ANSWER_BYTES_MAX = 4 * 1024 * 1024;
+export const VALUES_PAGES_MAX = VALUES_MAX + 1;
+/** A watch ends with an error when no node has served it for so long. */
+export const WATCH_OUTAGE_MS = 60_000;
+/** A stream that was open for so long was served, also where nothing came. */
+export const WATCH_STEADY_MS = 5_000;
+/** Between two attempts to open a stream; the attempts themselves go from node to node. */
+export const WATCH_PAUSE_MS_MIN = 100;
+export const WATCH_PAUSE_MS_MAX = 2_000;
 
 // ---- in memory, for tests
 

@@ -13,6 +13,7 @@ export {
   type NotLeaderReason,
   StaleEpochError,
   TenureError,
+  VersionConflictError,
 } from "../core/kit/errors.ts";
 export type { Instant, Timing } from "../core/trust/window.ts";
 export type { ElectorOptions } from "../electors/elector-options.ts";

@@ -12,7 +12,19 @@ import {
   serversSettings,
 } from "../electors/servers/index.ts";
 
-export type { ServersBackend, ServersOptions, ServersTls } from "../electors/servers/index.ts";
+export type {
+  ServersBackend,
+  ServersOptions,
+  ServersTerm,
+  ServersTls,
+  ServersValues,
+  StoredValue,
+  ValueCondition,
+  ValueDeleted,
+  ValueItem,
+  ValuesWatchOptions,
+} from "../electors/servers/index.ts";
+export type { Json } from "../core/kit/json.ts";
 
 requireNode();
 

@@ -5,6 +5,7 @@ import { type ConformanceCase, conformanceCases, type MakeWorld } from "../elect
 import { memoryBackend, type TestBackendOptions, type TestClient } from "../electors/memory/index.ts";
 import type { TestBackend as MemoryBackend } from "../electors/memory/index.ts";
 import { fenceOf, type PostgresTerm } from "../electors/postgres/index.ts";
+import { serversTerm, type ServersTerm } from "../electors/servers/index.ts";
 import { poolLender } from "../drivers/postgres/index.ts";
 import { createElector } from "./index.ts";
 
@@ -25,10 +26,14 @@ export type {
   TestResource,
   TestResult,
   TestStatement,
+  TestValues,
 } from "../electors/memory/index.ts";
 
-/** Its terms have `tx` and `fence`, as those of `tenure/postgres`; `Client` is the type that the code under test knows. */
-export type TestBackend<Client = TestClient> = MemoryBackend<PostgresTerm<Client>>;
+/**
+ * Its terms have `tx` and `fence`, as those of `tenure/postgres`, and `get`, `put` and `delete`, as those of `tenure/servers`; `Client` is the type
+ * that the code under test knows.
+ */
+export type TestBackend<Client = TestClient> = MemoryBackend<PostgresTerm<Client> & ServersTerm>;
 
 const afterMicrotasks = setImmediate;
 const later = setTimeout;
@@ -43,14 +48,16 @@ export function testBackend<Client = TestClient>(options: TestBackendOptions = {
   const backend: TestBackend = memoryBackend(
     options,
     () => new Promise((resolve) => void afterMicrotasks(resolve)),
-    (pool) =>
-      fenceOf({
+    (pool, values) => {
+      const fence = fenceOf({
         lender: poolLender(() => pool.connect()),
         where: "the test backend",
         schema: "public",
         lockKeyOf: (scope) => pool.keyOf(scope),
         nonce: () => String(++nonces).padStart(16, "0"),
-      }),
+      });
+      return (hold) => ({ ...fence(hold), ...serversTerm(values, hold) });
+    },
   );
   return backend as unknown as TestBackend<Client>;
 }

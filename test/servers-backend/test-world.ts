@@ -23,7 +23,7 @@ export function clusterWorld(urls: readonly string[], key?: string): Conformance
       const ways = proxies.map(({ port }) => `http://127.0.0.1:${port}`);
       return servers(ways, { ttlMs: TTL_MS, learnMembers: false, key });
     },
-    resource: { write: (scope, epoch) => inForce(urls, scope, epoch, key) },
+    resource: { write: (scope, epoch) => write(urls, scope, epoch, key) },
     // A lease outlives the process that has it.
     killFreesAtOnce: false,
     kill: (name) =>
@@ -44,18 +44,18 @@ function proxyTo(url: string): Promise<TcpProxy> {
   return startProxy({ host: hostname, port: Number(port) });
 }
 
-/** A resource that asks the cluster which epoch is in force, past all of our code. */
-async function inForce(urls: readonly string[], scope: string, epoch: number, key: string | undefined): Promise<void> {
-  const headers = key === undefined ? {} : { "x-api-key": key };
+/** A resource whose fence is the servers' own, past all of our code: a value that is written with the epoch. */
+async function write(urls: readonly string[], scope: string, epoch: number, key: string | undefined): Promise<void> {
+  const headers = { "content-type": "application/json", ...(key === undefined ? {} : { "x-api-key": key }) };
+  const body = JSON.stringify({ value: epoch, scope, epoch });
   let last: unknown;
   for (const url of urls) {
     try {
-      const response = await fetch(`${url}/v1/scopes/${encodeURIComponent(scope)}?consistency=linearizable`, {
-        headers,
-      });
-      const view = (await response.json()) as { holder?: { epoch: number } | null };
-      if (response.status !== 200) throw new Error(`${url} answered ${response.status}: ${JSON.stringify(view)}`);
-      if (view.holder?.epoch !== epoch) throw new StaleEpochError(scope, epoch);
+      const path = `/v1/values/${encodeURIComponent(`resource of ${scope}`)}`;
+      const response = await fetch(url + path, { method: "PUT", headers, body });
+      const answer = (await response.json()) as { error?: unknown };
+      if (answer.error === "STALE_EPOCH") throw new StaleEpochError(scope, epoch);
+      if (response.status !== 200) throw new Error(`${url} answered ${response.status}: ${JSON.stringify(answer)}`);
       return;
     } catch (error) {
       if (StaleEpochError.is(error)) throw error;

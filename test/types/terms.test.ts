@@ -11,6 +11,7 @@ import { describe, expectTypeOf, it } from "vitest";
 import { type EtcdTerm, etcd } from "../../src/entry/etcd.ts";
 import { createElector, type Elector, type Term } from "../../src/entry/index.ts";
 import { type FenceRun, postgres, type PostgresTerm } from "../../src/entry/postgres.ts";
+import { servers, type ServersTerm, type StoredValue } from "../../src/entry/servers.ts";
 import { testBackend } from "../../src/entry/testing.ts";
 
 type TermOf<E> = E extends Elector<infer Extras> ? Term & Extras : never;
@@ -19,6 +20,7 @@ const scope = "payer";
 const onUrl = () => createElector({ scope, backend: postgres("postgres://127.0.0.1/db") });
 const onPool = (pool: Pool) => createElector({ scope, backend: postgres({ connect: () => pool.connect() }) });
 const onEtcd = () => createElector({ scope, backend: etcd("http://127.0.0.1:2379") });
+const onServers = () => createElector({ scope, backend: servers("http://127.0.0.1:7401") });
 const inMemory = () => createElector({ scope, backend: testBackend() });
 
 describe("a term of Postgres", () => {
@@ -81,12 +83,56 @@ describe("a term of the test backend", () => {
       }));
   });
 
+  it("has the values of Tenure's own servers too", () => {
+    void (async (work: (term: Term & ServersTerm) => Promise<void>) => {
+      const backend = testBackend();
+      await createElector({ scope, backend }).lead((term) => work(term));
+      await createElector({ scope, backend: backend.instance("a") }).lead((term) => work(term));
+    });
+  });
+
   it("fits code that was written for a pool of pg", () => {
     void (async (work: (term: Term & PostgresTerm<PoolClient>) => Promise<void>) => {
       const backend = testBackend<PoolClient>();
       await createElector({ scope, backend }).lead((term) => work(term));
       await createElector({ scope, backend: backend.instance("a") }).lead((term) => work(term));
     });
+  });
+});
+
+describe("a term of Tenure's own servers", () => {
+  it("has get, put and delete, of lead and by hand", () => {
+    expectTypeOf<TermOf<ReturnType<typeof onServers>>>().toExtend<Term & ServersTerm>();
+    void (() =>
+      onServers().lead(async (term) => {
+        expectTypeOf(term.get("cursor")).toEqualTypeOf<Promise<StoredValue | null>>();
+        const { version } = await term.put("cursor", { at: [1, null, "x"] }, { ifVersion: 0 });
+        expectTypeOf(version).toEqualTypeOf<number>();
+        return (await term.delete("cursor", { ifVersion: version })).deleted;
+      }));
+    void (async () => {
+      await using term = await onServers().acquire();
+      await term.put("cursor", 1);
+    });
+  });
+
+  it("takes what JSON can say, and conditions that there are", () => {
+    void ((term: ServersTerm) => {
+      // @ts-expect-error: a date is no JSON.
+      void term.put("cursor", new Date());
+      // @ts-expect-error: the scope and the epoch are the term's own.
+      void term.put("cursor", 1, { epoch: 7 });
+      // @ts-expect-error: servers have no SQL transaction.
+      void term.tx;
+    });
+  });
+
+  it("is not a term of etcd, which has no values", () => {
+    void (() =>
+      onEtcd().lead((term) => {
+        // @ts-expect-error: no values there.
+        void term.put;
+      }));
   });
 });
 

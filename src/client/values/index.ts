@@ -6,10 +6,10 @@
 
 import { refuseUnknownOptions } from "../../contract/errors.ts";
 import type { Json } from "../../core/kit/json.ts";
+import type { StoredValue, ValueItem } from "../../ports/stored-values.ts";
 import type { Caller, CallOptions } from "../caller.ts";
-import type { StoredValue } from "../views.ts";
 import { pagesOf, readPage, type ValueReadOptions } from "./pages.ts";
-import { type ValueItem, type ValuesWatch, watchValues } from "./watch.ts";
+import { type ValuesWatch, watchValues } from "./watch.ts";
 
 export interface ValueWriteOptions extends CallOptions {
   /** Only where the value has this version; 0: only where there is none. Else VERSION_CONFLICT, and nothing is written. */

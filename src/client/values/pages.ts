@@ -3,7 +3,7 @@
 import { TenureError } from "../../contract/errors.ts";
 import { type Caller, type CallOptions, readQuery } from "../caller.ts";
 import { VALUE_PAGES_MAX } from "../limits.ts";
-import type { StoredValue } from "../views.ts";
+import type { StoredValue } from "../../ports/stored-values.ts";
 
 export interface ValueReadOptions extends CallOptions {
   /**

@@ -6,12 +6,12 @@
 import { TenureError } from "../../contract/errors.ts";
 import { parseJson } from "../../contract/parse-json.ts";
 import { toCamel } from "../../contract/snake-case.ts";
+import type { StoredValue, ValueItem } from "../../ports/stored-values.ts";
 import { type Caller, readQuery } from "../caller.ts";
 import { STREAM_OUTAGE_MS, STREAM_STEADY_MS } from "../limits.ts";
 import { Pauses } from "../pauses.ts";
 import type { SseFrame } from "../sse.ts";
 import { type StreamOptions, streamItems } from "../streams.ts";
-import type { StoredValue } from "../views.ts";
 import { pagesOf } from "./pages.ts";
 
 export interface ValuesWatch extends StreamOptions {
@@ -20,18 +20,6 @@ export interface ValuesWatch extends StreamOptions {
   /** Only changes after this version. Left out: first what there is. */
   readonly after?: number | undefined;
 }
-
-export type ValueItem =
-  | (StoredValue & { readonly kind: "put" })
-  /** Nulls: it was found missing in a new list, and when it was deleted is not kept any more. */
-  | {
-      readonly kind: "deleted";
-      readonly name: string;
-      readonly version: number | null;
-      readonly updatedAtMs: number | null;
-    }
-  /** Everything up to this version has been given. */
-  | { readonly kind: "current"; readonly version: number };
 
 export async function* watchValues(caller: Caller, options: ValuesWatch): AsyncGenerator<ValueItem, never, void> {
   const { prefix = "", after, signal, outageMs = STREAM_OUTAGE_MS } = options;

@@ -188,6 +188,8 @@ export const VALUES_BYTES_MAX = 32 * 1024 * 1024;
 export const VALUES_PER_PAGE_MAX = 256;
 /** What one answer lists is made at once: a page ends before it is larger, with one value at least. */
 export const VALUES_PAGE_BYTES_MAX = 512 * 1024;
+/** Of a stream that is read: one event holds at most a payload of 256 KiB and a log chunk, escaped. */
+export const FRAME_LETTERS_MAX = 4 * 1024 * 1024;
 
 // Jobs, as the API takes them. What an event carries must fit into one entry of the log, whatever stands beside it.
 

@@ -18,7 +18,7 @@ const startTimer = setTimeout;
 const stopTimer = clearTimeout;
 
 export interface HttpRequest {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
   /** `http:` or `https:`. */
   readonly url: URL;
   readonly headers: Readonly<Record<string, string>>;

@@ -22,11 +22,13 @@ import type { Timing } from "../../core/trust/window.ts";
 import type { Backend, Claim, Hold, Seat } from "../../ports/backends/backend.ts";
 import type { Clock } from "../../ports/clock.ts";
 import { MEMORY_REQUEST_TIMEOUT_MS } from "../limits.ts";
+import type { ValueStore } from "../servers/index.ts";
 import { Life } from "./life.ts";
 import { MemorySeat } from "./memory-seat.ts";
 import { FencedResource, type TestResource } from "./resource.ts";
 import { Store } from "./store.ts";
 import { TestPool, type TestQuery } from "./test-pool.ts";
+import { MemoryValues, type TestValues } from "./values.ts";
 import { VirtualTime, type Settle } from "./virtual-time.ts";
 
 /** As the Postgres backend's, so that a test's times are those of production. */
@@ -51,12 +53,14 @@ export interface TestBackendOptions {
   readonly query?: TestQuery | undefined;
 }
 
-/** `Extras` is what a term can do: `tx` and `fence`, over `pool`. */
+/** `Extras` is what a term can do: `tx` and `fence`, over `pool`; `get`, `put` and `delete`, over `values()`. */
 export interface TestBackend<Extras extends object = object> extends Backend<Extras> {
   /** The backend as the process of this name has it. */
   instance(name: string): Backend<Extras>;
   /** In place of a pool of `pg`: of `term.tx`, and for code under test that brings its own transactions to `term.fence`. */
   readonly pool: TestPool;
+  /** As `servers(url).values()`: what terms have put. */
+  values(): TestValues;
   /** Virtual time since the start. */
   readonly nowMs: number;
   /** Moves virtual time: timers fire in order, and everything that one of them wakes runs before the next. */
@@ -75,7 +79,7 @@ export interface TestBackend<Extras extends object = object> extends Backend<Ext
 export function memoryBackend<Extras extends object>(
   options: TestBackendOptions,
   settle: Settle,
-  extrasOver: (pool: TestPool) => (hold: Hold) => Extras,
+  extrasOver: (pool: TestPool, values: ValueStore) => (hold: Hold) => Extras,
 ): TestBackend<Extras> {
   return new MemoryBackend(options, settle, extrasOver);
 }
@@ -89,10 +93,15 @@ class MemoryBackend<Extras extends object> implements TestBackend<Extras> {
   readonly #store: Store;
   readonly #latencyMs: number;
   readonly #lives = new Map<string, Life>();
+  readonly #values: MemoryValues;
   readonly #extras: (hold: Hold) => Extras;
   #born = 0;
 
-  constructor(options: TestBackendOptions, settle: Settle, extrasOver: (pool: TestPool) => (hold: Hold) => Extras) {
+  constructor(
+    options: TestBackendOptions,
+    settle: Settle,
+    extrasOver: (pool: TestPool, values: ValueStore) => (hold: Hold) => Extras,
+  ) {
     this.timing = { ...TIMING, ...options.timing };
     this.#latencyMs = options.latencyMs ?? 0;
     if (!(this.#latencyMs >= 0 && Number.isFinite(this.#latencyMs))) {
@@ -101,7 +110,8 @@ class MemoryBackend<Extras extends object> implements TestBackend<Extras> {
     this.#time = new VirtualTime(settle);
     this.#store = new Store(this.#time, this.timing.serverTimeoutMs);
     this.pool = new TestPool(this.#store, options.query);
-    this.#extras = extrasOver(this.pool);
+    this.#values = new MemoryValues(this.#store, () => this.clock.wallMs());
+    this.#extras = extrasOver(this.pool, this.#values);
   }
 
   get clock(): Clock {
@@ -114,6 +124,10 @@ class MemoryBackend<Extras extends object> implements TestBackend<Extras> {
 
   seat(claim: Claim): Seat<Extras> {
     return this.#seat(this.#living(DEFAULT_INSTANCE), claim);
+  }
+
+  values(): TestValues {
+    return this.#values.reader();
   }
 
   instance(name: string): Backend<Extras> {

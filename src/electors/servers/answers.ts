@@ -1,10 +1,13 @@
 // What Tenure's servers answer, checked field by field: a field that is missing or of another type is an error, never a
 // default. Fields that we do not know are ignored: a newer server may have more.
 
-import { TenureError } from "../../core/kit/errors.ts";
+import { TenureError, VersionConflictError } from "../../core/kit/errors.ts";
+import type { Json } from "../../core/kit/json.ts";
 import { ANCESTORS_MAX } from "../../core/kit/limits.ts";
 import type { Leader } from "../../ports/elector.ts";
 import type { ScopeRecord, TransitionRecord } from "../../ports/backends/scope-admin.ts";
+import type { StoredValue, ValueItem } from "../../ports/stored-values.ts";
+import type { ValueDeleted } from "../../ports/values.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;
 
@@ -111,6 +114,61 @@ export function transitionsOf(body: Fields): TransitionRecord[] {
 
 export function askedEpochOf(body: Fields): { readonly epoch: number } | null {
   return body["epoch"] === null ? null : { epoch: epochIn(body) };
+}
+
+/** `GET /v1/values`: one page. */
+export function valuesPageOf(body: Fields): ValuesListed {
+  return {
+    values: list(body, "values").map(valueOf),
+    next: textOrNull(body, "next"),
+    asOf: integer(body, "as_of"),
+  };
+}
+
+export interface ValuesListed {
+  readonly values: readonly StoredValue[];
+  readonly next: string | null;
+  /** What is listed is as of this version, at the earliest. */
+  readonly asOf: number;
+}
+
+/** `data` of an event of `GET /v1/watch/values`. */
+export function valueChangeOf(body: Fields): ValuePutOrDeleted {
+  const kind = text(body, "kind");
+  if (kind === "put") return { kind, ...valueOf(body) };
+  if (kind !== "deleted") throw malformed("kind", '"put" or "deleted"');
+  const updatedAtMs = milliseconds(body, "updated_at_ms");
+  return { kind, name: text(body, "name"), version: versionIn(body), updatedAtMs };
+}
+
+export type ValuePutOrDeleted = Exclude<ValueItem, { readonly kind: "current" }>;
+
+export function writtenOf(body: Fields): { readonly version: number } {
+  return { version: versionIn(body) };
+}
+
+export function deletedOf(body: Fields): ValueDeleted {
+  const deleted = flag(body, "deleted");
+  return { deleted, version: deleted ? versionIn(body) : null };
+}
+
+/** Of a refusal with VERSION_CONFLICT. */
+export function conflictIn(body: Fields): VersionConflictError {
+  return new VersionConflictError(text(body, "name"), body["version"] === null ? null : versionIn(body));
+}
+
+function valueOf(body: Fields): StoredValue {
+  if (body["value"] === undefined) throw malformed("value", "there");
+  const fence = body["epoch"] === undefined ? {} : { scope: text(body, "scope"), epoch: epochIn(body) };
+  const value = body["value"] as Json;
+  const updatedAtMs = milliseconds(body, "updated_at_ms");
+  return { name: text(body, "name"), value, version: versionIn(body), updatedAtMs, ...fence };
+}
+
+function versionIn(body: Fields): number {
+  const version = integer(body, "version");
+  if (version < 1) throw malformed("version", "at least 1");
+  return version;
 }
 
 function leaderOf(holder: Fields): Leader {

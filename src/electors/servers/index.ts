@@ -11,12 +11,20 @@ import { Members } from "./members.ts";
 import type { ServersSettings } from "./options.ts";
 import { ServersSeat } from "./seat.ts";
 import { scopePath } from "./scopes-client.ts";
+import type { ServersTerm } from "./term.ts";
+import { type ServersValues, ServersValuesReader } from "./values.ts";
 
 export type { TlsFiles as ServersTls } from "../../ports/backends/backend.ts";
+export type { StoredValue, ValueItem } from "../../ports/stored-values.ts";
+export type { ValueDeleted } from "../../ports/values.ts";
+export { serversTerm, type ServersTerm, type ValueCondition, type ValueStore } from "./term.ts";
+export type { ServersValues, ValuesWatchOptions } from "./values.ts";
 export { serversSettings, type ServersOptions, type ServersSettings } from "./options.ts";
 
-export interface ServersBackend extends Backend {
+export interface ServersBackend extends Backend<ServersTerm> {
   readonly kind: "servers";
+  /** For those who do not lead. Opens connections of its own; close it. */
+  values(): ServersValues;
   /** For operators. Opens connections of its own; close it. */
   admin(): ScopeAdmin;
 }
@@ -44,6 +52,10 @@ export function serversBackend(settings: ServersSettings, world: ServersWorld): 
     seat: (claim) => {
       scopePath(claim.scope);
       return new ServersSeat(claim, settings, open(claim.clock, claim.random), world.newSession);
+    },
+    values: () => {
+      const { clock, random } = world;
+      return new ServersValuesReader({ client: open(clock, random), clock, random });
     },
     admin: () => new ServersAdmin(open(world.clock, world.random)),
   };

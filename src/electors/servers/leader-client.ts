@@ -16,7 +16,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { Instant } from "../../core/trust/window.ts";
 import type { Clock } from "../../ports/clock.ts";
-import type { ServersAnswer, ServersWire } from "../../ports/backends/servers.ts";
+import type { ServersAnswer, ServersQuestion, ServersWire } from "../../ports/backends/servers.ts";
 import { pause } from "../../loops/time.ts";
 import * as limits from "../limits.ts";
 import type { Fields } from "./answers.ts";
@@ -25,16 +25,18 @@ import type { Members } from "./members.ts";
 import { refusalOf } from "./refusals.ts";
 
 export interface Question<T> {
-  readonly method: "GET" | "POST";
+  readonly method: ServersQuestion["method"];
   readonly path: string;
   readonly body: object | null;
   readonly signal: AbortSignal;
   /** Throws a TenureError where the answer is none; then it counts as not answered. */
-  readonly read: (fields: Fields) => T;
+  readonly read: (fields: Fields, pieces: ServersAnswer["pieces"]) => T;
   /** How long the server may hold the answer back. Default: not at all. */
   readonly waitMs?: number;
   /** Given: it may be long, and one that is longer is refused, for another node would say as much. */
   readonly bytesMax?: number;
+  /** Given: the answer is a stream, on which something is heard at least so often. It ends with the signal. */
+  readonly silenceMs?: number;
   /** Must not be done twice. */
   readonly once?: boolean;
   /** It may have reached a server: called for each try of which that can't be excluded. */
@@ -107,7 +109,7 @@ export class LeaderClient {
       const answer = await this.#send(url, question);
       members.checkCluster(url, answer);
       if (answer.status !== 200) return this.#refused(answer, url, isOnce);
-      const value = question.read(answer.body);
+      const value = question.read(answer.body, answer.pieces);
       members.use();
       return { kind: "told", told: { value, sentAt } };
     } catch (error) {
@@ -148,12 +150,12 @@ export class LeaderClient {
   }
 
   async #send(url: string, question: Question<unknown>): Promise<ServersAnswer> {
-    const { method, path, body, signal, waitMs = 0, bytesMax = limits.LEADER_ANSWER_BYTES_MAX } = question;
+    const { method, path, body, signal, waitMs = 0, bytesMax = limits.LEADER_ANSWER_BYTES_MAX, silenceMs } = question;
     const timeoutMs = this.#options.requestTimeoutMs + waitMs;
     const both = AbortSignal.any([signal, this.#life.signal]);
     let isUnsent = false;
     try {
-      return await this.#options.wire.ask(url, { method, path, body, timeoutMs, bytesMax, signal: both });
+      return await this.#options.wire.ask(url, { method, path, body, timeoutMs, bytesMax, silenceMs, signal: both });
     } catch (error) {
       isUnsent = isMarkedUnsent(error);
       throw error;

@@ -8,11 +8,22 @@
 import { type ErrorCode, ERRORS, TenureError } from "../../core/kit/errors.ts";
 import type { ServersAnswer } from "../../ports/backends/servers.ts";
 import { REFUSAL_CHARS_MAX } from "../limits.ts";
+import { conflictIn } from "./answers.ts";
 
 export type Refusal =
   | { readonly kind: "moved"; readonly nodeId: string | null; readonly url: string | null; readonly error: TenureError }
   | { readonly kind: "elsewhere" | "unknown" | "refused"; readonly error: TenureError };
 
+/** Definite, and of the request itself: nothing was done, and no other node would say anything else. */
+const OF_REQUEST: readonly ErrorCode[] = [
+  "BAD_REQUEST",
+  "NOT_FOUND",
+  "NOT_SUPPORTED",
+  "PAYLOAD_TOO_LARGE",
+  "QUOTA_EXCEEDED",
+  "STALE_EPOCH",
+  "TLS_REQUIRED",
+];
 /** Said before anything was proposed. The other retryable ones may come after it. */
 const NOT_DONE: readonly ErrorCode[] = [
   "ERR_NO_LEADER",
@@ -42,12 +53,12 @@ export function refusalOf({ status, body }: ServersAnswer, url: string): Refusal
     const error = new TenureError("BACKEND_UNAVAILABLE", `${said}. The leader is looked for.`);
     return { kind: "moved", nodeId: textOrNull(body["leader_id"]), url: textOrNull(body["leader_url"]), error };
   }
+  if (code === "VERSION_CONFLICT") return { kind: "refused", error: conflictIn(body) };
+  if (code !== undefined && OF_REQUEST.includes(code)) return { kind: "refused", error: new TenureError(code, said) };
   if (code !== undefined && NOT_DONE.includes(code)) return { kind: "elsewhere", error: unavailable(said) };
   if (code === "OUTCOME_UNKNOWN" || status >= 500 || status === 429)
     return { kind: "unknown", error: unavailable(said) };
   if (code !== undefined && ERRORS[code].retryable) return { kind: "unknown", error: unavailable(said) };
-  if (code === "STALE_EPOCH" || code === "NOT_FOUND" || code === "TLS_REQUIRED")
-    return { kind: "refused", error: new TenureError(code, said) };
   const advice = "This client and this server do not understand each other; are they of one version?";
   return { kind: "refused", error: new TenureError("BACKEND_UNSUPPORTED", `${said}. ${advice}`) };
 }

@@ -15,7 +15,7 @@
 
 import { StaleEpochError, TenureError } from "../../core/kit/errors.ts";
 import type { Instant } from "../../core/trust/window.ts";
-import type { Beat, Claim, Grant, LossReason, Seat } from "../../ports/backends/backend.ts";
+import type { Beat, Claim, Grant, Hold, LossReason, Seat } from "../../ports/backends/backend.ts";
 import type { Leader } from "../../ports/elector.ts";
 import { Owed } from "../owed.ts";
 import { passing, persist } from "../persistence.ts";
@@ -24,6 +24,8 @@ import { follow, pauseEarly } from "./follow.ts";
 import { givenUp, type LeaderClient } from "./leader-client.ts";
 import type { ServersSettings } from "./options.ts";
 import { ScopesClient } from "./scopes-client.ts";
+import { serversTerm, type ServersTerm } from "./term.ts";
+import { ValuesClient } from "./values-client.ts";
 
 /** An acquire that took longer than this part of the heartbeat was waited for. */
 const AT_ONCE = 0.25;
@@ -37,11 +39,13 @@ interface Holding {
   readonly unguarded: AbortController;
 }
 
-export class ServersSeat implements Seat {
+export class ServersSeat implements Seat<ServersTerm> {
   readonly #claim: Claim;
   readonly #settings: ServersSettings;
   readonly #client: LeaderClient;
   readonly #scopes: ScopesClient;
+  /** For as long as the seat: what becomes of a write is known only after the term, where that ends first. */
+  readonly #values: ValuesClient;
   readonly #newSession: () => string;
   readonly #life = new AbortController();
   /** With the epoch that it held; null where its grant, if there was one, was never heard of. */
@@ -57,6 +61,7 @@ export class ServersSeat implements Seat {
     this.#settings = settings;
     this.#client = client;
     this.#scopes = new ScopesClient(client, claim.scope);
+    this.#values = new ValuesClient(client, this.#life.signal);
     this.#newSession = newSession;
     this.#owed = new Owed((session, epoch, signal) => this.#resign(session, epoch, signal), this.#life.signal);
   }
@@ -122,8 +127,8 @@ export class ServersSeat implements Seat {
     return (await this.#scopes.read(this.#life.signal)).leader;
   }
 
-  extras(): object {
-    return {};
+  extras(hold: Hold): ServersTerm {
+    return serversTerm(this.#values, hold);
   }
 
   close(): Promise<void> {
@@ -135,6 +140,7 @@ export class ServersSeat implements Seat {
     this.abandon();
     await this.#campaign;
     await this.#owed.settle(this.#life.signal).catch(() => undefined);
+    await this.#values.settled();
     this.#life.abort();
     this.#client.close();
   }

@@ -12,6 +12,7 @@ import { LeaderClient } from "./leader-client.ts";
 import { Members } from "./members.ts";
 import { type ServersOptions, serversSettings } from "./options.ts";
 import type { ServersSeat } from "./seat.ts";
+import { ServersValuesReader } from "./values.ts";
 
 const URLS = ["https://n1", "https://n2", "https://n3"] as const;
 /** Never answered, until its signal aborts. */
@@ -90,6 +91,9 @@ export class TestServers implements ServersWire {
 function whatOf(path: string): string {
   const bare = path.split("?")[0] ?? "";
   if (bare.startsWith("/v1/admin")) return "admin-resign";
+  if (bare.startsWith("/v1/values/")) return "value";
+  if (bare === "/v1/values") return "values";
+  if (bare === "/v1/watch/values") return "watch";
   const last = bare.split("/").at(-1) ?? "";
   return ["acquire", "renew", "resign", "history", "cluster", "leader"].includes(last) ? last : "scope";
 }
@@ -119,4 +123,10 @@ export function sit(servers: TestServers, options: ServersOptions = {}, scope = 
   });
   const { claim, losses } = claimOn(clock, scope);
   return { seat: backend.seat(claim) as ServersSeat, losses };
+}
+
+/** Of `servers(url).values()`, on the test's clock. */
+export function valuesOf(servers: TestServers): ServersValuesReader {
+  const client = leaderClient(servers);
+  return new ServersValuesReader({ client, clock: servers.clock, random: seededRandom(1) });
 }

@@ -14,12 +14,14 @@ export interface ServersWire {
 }
 
 export interface ServersQuestion {
-  readonly method: "GET" | "POST";
+  readonly method: "GET" | "POST" | "PUT" | "DELETE";
   /** With its query. */
   readonly path: string;
   readonly body: object | null;
-  /** For the whole answer. */
+  /** For the whole answer; of a stream, until it begins. */
   readonly timeoutMs: number;
+  /** Given: an answer with status 200 is a stream, which fails when nothing comes for so long while its reader waits. */
+  readonly silenceMs?: number | undefined;
   /** A longer answer is refused, and not read to its end. */
   readonly bytesMax: number;
   /** Aborting destroys the socket and rejects. */
@@ -29,7 +31,10 @@ export interface ServersQuestion {
 /** Of whatever status. */
 export interface ServersAnswer {
   readonly status: number;
+  /** Of a stream: empty. */
   readonly body: Readonly<Record<string, unknown>>;
+  /** Of a stream: its text as it comes. Whoever stops reading it ends it. */
+  readonly pieces?: AsyncIterable<string> | undefined;
   /** The cluster that the node says it belongs to; null where it does not say. */
   readonly clusterId: string | null;
   /** What that cluster was recovered or restored from, the newest first; absent: from none; null: the node does not know yet. */

@@ -1,0 +1,28 @@
+// Values as programs see them, at a leader's term, at the servers' clients and in tests.
+
+import type { Json } from "../core/kit/json.ts";
+
+export interface StoredValue {
+  readonly name: string;
+  readonly value: Json;
+  /** Names this content for ever: it only grows, over deletions and restores too. */
+  readonly version: number;
+  /** Wall time of the servers' leader. */
+  readonly updatedAtMs: number;
+  /** Of the leader that wrote it, where the write named them. */
+  readonly scope?: string | undefined;
+  readonly epoch?: number | undefined;
+}
+
+/** Of a watch. */
+export type ValueItem =
+  | (StoredValue & { readonly kind: "put" })
+  /** Nulls: it was found missing in a new list, and when it was deleted is not kept any more. */
+  | {
+      readonly kind: "deleted";
+      readonly name: string;
+      readonly version: number | null;
+      readonly updatedAtMs: number | null;
+    }
+  /** Everything up to this version has been given. */
+  | { readonly kind: "current"; readonly version: number };
