@@ -13,8 +13,8 @@ export const PRE_VOTE_REST_MS = 50;
 /** A campaign that has no quorum by then is lost. */
 export const CANDIDACY_MS = 1_000;
 /** Candidates begin so far apart, at least and at most (pace.ts). */
-export const TURN_MS_MIN = 15;
-export const TURN_MS_MAX = 400;
+export const CANDIDATE_TURN_MS_MIN = 15;
+export const CANDIDATE_TURN_MS_MAX = 400;
 /** So many of the last calls and writes say what one takes. */
 export const PACE_KEPT = 32;
 /** The rest after a campaign that came to nothing doubles so often, while nobody leads; from then on answers that are late are waited for. */

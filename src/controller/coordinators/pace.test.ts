@@ -1,7 +1,7 @@
 // How far apart candidates begin: as calls and writes have taken.
 
 import { expect, test } from "vitest";
-import { PACE_KEPT, TURN_MS_MAX, TURN_MS_MIN } from "./limits.ts";
+import { PACE_KEPT, CANDIDATE_TURN_MS_MAX, CANDIDATE_TURN_MS_MIN } from "./limits.ts";
 import { Pace } from "./pace.ts";
 
 function paceOf(callsMs: readonly number[], writesMs: readonly number[]): Pace {
@@ -20,9 +20,9 @@ test("a stall of one call or one write says nothing of the next ones", () => {
 });
 
 test("is bounded on both sides: before anything was measured, on a fast network, and on one that hangs", () => {
-  expect(new Pace().turnMs).toBe(TURN_MS_MIN);
-  expect(paceOf([0.2], [0.1]).turnMs).toBe(TURN_MS_MIN);
-  expect(paceOf([1_000], [5_000]).turnMs).toBe(TURN_MS_MAX);
+  expect(new Pace().turnMs).toBe(CANDIDATE_TURN_MS_MIN);
+  expect(paceOf([0.2], [0.1]).turnMs).toBe(CANDIDATE_TURN_MS_MIN);
+  expect(paceOf([1_000], [5_000]).turnMs).toBe(CANDIDATE_TURN_MS_MAX);
 });
 
 test("what was long ago is forgotten: a disk that was slow last week delays no election today", () => {

@@ -1,7 +1,7 @@
 // How far apart candidates are to begin, so that one has won before the next one begins: as calls and disks take between these nodes. Candidates that
 // begin together hold each other's votes, and all of them lose.
 
-import { PACE_KEPT, TURN_MS_MAX, TURN_MS_MIN } from "./limits.ts";
+import { PACE_KEPT, CANDIDATE_TURN_MS_MAX, CANDIDATE_TURN_MS_MIN } from "./limits.ts";
 
 export class Pace {
   /** What the last calls took that were answered, and the last writes of the ledger here; in the order in which they were. */
@@ -19,7 +19,7 @@ export class Pace {
   /** A candidate asks who leads, writes its own grant, and is granted by others: most do all of it within this. */
   get turnMs(): number {
     const tookMs = 2 * most(this.#callsMs) + most(this.#writesMs);
-    return Math.min(TURN_MS_MAX, Math.max(TURN_MS_MIN, tookMs));
+    return Math.min(CANDIDATE_TURN_MS_MAX, Math.max(CANDIDATE_TURN_MS_MIN, tookMs));
   }
 }
 
