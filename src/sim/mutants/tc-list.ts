@@ -51,7 +51,7 @@ export const TC_MUTANTS: readonly Mutant[] = [
       find: `    assert(this.hasOwnGrant, "the candidate's own grant is durable before it asks others");\n`,
     },
   ),
-  mutant("releases-before-own-grant", "2.3 release", {
+  founding("releases-before-own-grant", "2.3 release", {
     file: "controller/coordinators/campaign.ts",
     find: "    if (candidacy.hasOwnGrant || voter.peer === self)\n",
     replace: "    if (candidacy.hasOwnGrant || self !== null)\n",
