@@ -10,6 +10,8 @@ import {
   JOB_NAME_BYTES_MAX,
   SCOPE_BYTES_MAX,
   SCOPE_WAIT_MS_MAX,
+  VALUE_NAME_BYTES_MAX,
+  VALUES_PER_PAGE_MAX,
 } from "../core/kit/limits.ts";
 import { typedQuery } from "./shape.ts";
 import { type RouteId, ROUTES } from "./routes.ts";
@@ -143,6 +145,18 @@ const TABLE: Readonly<Record<string, Bounds>> = {
     ["0", "-1"],
     ["9".repeat(15), "9".repeat(16)],
   ],
+  prefix: [
+    [long(VALUE_NAME_BYTES_MAX), long(VALUE_NAME_BYTES_MAX + 1)],
+    ["", "\ud800"],
+  ],
+  "values.after": [[long(VALUE_NAME_BYTES_MAX), long(VALUE_NAME_BYTES_MAX + 1)]],
+  "values.limit": upTo(VALUES_PER_PAGE_MAX),
+  "value.name": SCOPE,
+  "putValue.name": SCOPE,
+  "deleteValue.name": SCOPE,
+  "deleteValue.epoch": COUNT,
+  if_version: WHOLE,
+  "watchValues.after": WHOLE,
   "revokeKey.name": [
     ["x".repeat(API_KEY_NAME_BYTES_MAX), "x".repeat(API_KEY_NAME_BYTES_MAX + 1)],
     ["a.b_c-D", "a b"],
