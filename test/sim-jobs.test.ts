@@ -54,6 +54,8 @@ describe("npm run sim -- --jobs", () => {
     "stream-skips-the-event-it-resumes-at",
     "revoked-key-found-by-its-hash",
     "known-events-of-a-page-counted-again",
+    "fence-of-what-is-applied",
+    "refused-by-what-was-given-up",
   ])("finds %s", { timeout: MINUTES }, async (name) => {
     expect(await isFound(name, MUTANT_SEEDS)).toBe(true);
   });

@@ -127,6 +127,10 @@ describe("npm run sim -- --jobs", () => {
     "segment-installed-without-its-check",
     "torn-end-of-a-segment-kept",
     "snapshot-without-revoked-certificates",
+    "refused-by-a-leader-that-was-deposed",
+    "watcher-misses-what-a-snapshot-brought",
+    "restarted-node-knows-all-changes",
+    "values-written-though-a-member-can-not-read-them",
   ])("finds %s", { timeout: 2 * MINUTES }, async (name) => {
     expect(await isFound(name, MUTANT_SEEDS)).toBe(true);
   });

@@ -42,9 +42,11 @@ interface MachineOptions {
   readonly journal?: SiteJournalOptions | undefined;
   /** For the simulator: sees each record before the journal does. */
   readonly watched?: ((journal: SiteJournal) => Fold) | undefined;
+  /** The same of the state log. */
+  readonly watchedState?: ((state: StateFold) => Fold) | undefined;
 }
 
-export function serverMachine(digest: Digest, { journal, watched }: MachineOptions = {}): ServerMachine {
+export function serverMachine(digest: Digest, { journal, watched, watchedState }: MachineOptions = {}): ServerMachine {
   let attached: Parameters<ServerMachine["attach"]>[0] | null = null;
   const engine = (): NonNullable<typeof attached> => {
     assert(attached !== null, "the log is used after its engine was attached");
@@ -56,7 +58,10 @@ export function serverMachine(digest: Digest, { journal, watched }: MachineOptio
   const state = new StateFold();
   const jobs = new SiteJournal(digest, { ...journal, floorMs: () => mesh.state.floorMs });
   const mesh = new ReceiptsFold({ digest, own: () => jobs.chain.sequence });
-  const [stateLog, jobsLog] = [logAt(STATE, state), logAt(JOBS, watched?.(jobs) ?? jobs, JOBS_LOG_KEPT)];
+  const [stateLog, jobsLog] = [
+    logAt(STATE, watchedState?.(state) ?? state),
+    logAt(JOBS, watched?.(jobs) ?? jobs, JOBS_LOG_KEPT),
+  ];
   const meshLog = logAt(MESH, mesh, RECEIPTS_LOG_KEPT);
   let kept: Captured = NO_ARCHIVE;
   let keptReceipts: Captured = NO_ARCHIVE;

@@ -5,6 +5,7 @@ import type { Random } from "../../core/kit/random.ts";
 import { peerKey } from "../../core/kit/ids.ts";
 import { joined } from "../../core/kit/pieces.ts";
 import { configurationOf, ELECTION_DEFAULTS } from "../../core/raft/index.ts";
+import type { StateFold } from "../../core/state/index.ts";
 import type { EventsService } from "../../controller/journal/events.ts";
 import type { SiteJournal } from "../../controller/journal/site-journal.ts";
 import type { ReceiptsFold } from "../../controller/mesh/receipts/receipts-fold.ts";
@@ -12,6 +13,7 @@ import type { PageReceived, VerifiedPage } from "../../controller/mesh/receipts/
 import type { JobsService } from "../../controller/jobs/jobs.ts";
 import { LeaseSecrets } from "../../controller/jobs/lease-secrets.ts";
 import type { Leading } from "../../controller/leadership/leading.ts";
+import { noValues } from "../../controller/values/site-values.ts";
 import { Engine } from "../../engine/engine.ts";
 import { type Archive, RECEIPTS } from "../../logs/index.ts";
 import { pause } from "../../loops/time.ts";
@@ -24,6 +26,8 @@ import type { Keys } from "../../ports/keys.ts";
 import type { LogFields, Logger } from "../../ports/logger.ts";
 import { workerName } from "../../supervisor/index.ts";
 import type { Fold, LogHead, LogRecord } from "../../ports/log.ts";
+import type { Scopes } from "../../ports/scopes.ts";
+import type { Values } from "../../ports/values.ts";
 import { World, type Boot, type Owner, type Scheduled } from "../kernel/index.ts";
 import { DiskWitness } from "../raft/index.ts";
 import type { JobsClients } from "./clients.ts";
@@ -37,6 +41,7 @@ import { ArrivalLedger } from "./oracle/arrivals.ts";
 import { Chronicle } from "./oracle/chronicle.ts";
 import { DoorLedger } from "./oracle/door-ledger.ts";
 import { JobsOracle } from "./oracle/oracle.ts";
+import { ValuesLedger } from "./oracle/values-ledger.ts";
 import { type JobsProbeCounts, reached } from "./probes.ts";
 import { type Reading, readingOf } from "./reading.ts";
 import type { JobsRunOptions } from "./run.ts";
@@ -44,6 +49,7 @@ import { ScheduleLedger } from "./oracle/schedule-ledger.ts";
 import { charged } from "./schedules.ts";
 import { Stores } from "./stores.ts";
 import { Usurped } from "./usurpers.ts";
+import { PROTOCOL_OF_VALUES, Releases } from "./values/releases.ts";
 
 const CLUSTER_ID = "sim";
 const STANDALONE: SiteWorld = {
@@ -78,6 +84,8 @@ export interface JobsServer extends Leading {
   readonly events: EventsService;
   readonly keys: Keys;
   readonly certificates: Certificates;
+  readonly scopes: Scopes;
+  readonly values: Values;
 }
 
 export interface AnsweredAgent {
@@ -109,6 +117,8 @@ export class JobsCluster {
   readonly usurped = new Usurped();
   /** By agent that runs: has it renew at this server, now. */
   readonly renewals = new Map<string, (to: string) => void>();
+  /** Has a counter among the values be read anywhere, and written at this server. */
+  countAt: ((to: string) => void) | null = null;
   /** In the turn in which a server is told a result. */
   onResult: ((node: string, jobId: string) => void) | null = null;
   /** For what ploys have clients do. */
@@ -123,6 +133,10 @@ export class JobsCluster {
   readonly moonlight: Moonlight;
   readonly chronicle: Chronicle;
   readonly arrivals: ArrivalLedger;
+  /** Scopes and values. */
+  readonly values: ValuesLedger;
+  /** Which server is of which release. */
+  readonly releases: Releases;
   readonly #options: JobsClusterOptions;
   readonly #servers = new Map<string, { readonly life: number; readonly server: JobsServer }>();
   readonly #founded = new Set<string>();
@@ -161,6 +175,7 @@ export class JobsCluster {
     this.world.network.hooks.onSend = (_from, _to, bytes) => this.#witness.sent(CLUSTER_ID, bytes);
     this.clocks = new SimClocks(this);
     this.oracle = new JobsOracle(this);
+    this.releases = new Releases(this);
     this.peers = new SimPeers(this);
     this.histories = new Histories(this);
     this.stores = new Stores(this);
@@ -168,6 +183,8 @@ export class JobsCluster {
     const wrong = (node: string, what: string): void => this.world.report(node, new Error(`${node} ${what}`));
     this.arrivals = new ArrivalLedger(options.digest, wrong);
     this.doors = new DoorLedger(this.probes, wrong);
+    const isOlder = (node: string): boolean => this.releases.isOlder(node);
+    this.values = new ValuesLedger({ probes: this.probes, wrong, isOlder });
     this.ledger = new ScheduleLedger(this.probes, wrong, () => this.clocks.latestMs());
     for (const [at, name] of all.entries()) this.world.node(name).process.setClockRate(this.knobs.clockRates[at] ?? 1);
   }
@@ -190,6 +207,11 @@ export class JobsCluster {
       if (status?.role === "leader" && status.term > (best?.term ?? -1)) best = { name, term: status.term };
     }
     return best?.name;
+  }
+
+  /** Of its release. */
+  protocolOf(node: string): number {
+    return this.releases.protocolOf(node);
   }
 
   /** Outside of every process. */
@@ -259,12 +281,14 @@ export class JobsCluster {
     const machine = serverMachine(digest, {
       journal: { sliceBytes, limits: { finishedMax, finishedBytesMax } },
       watched: (fold) => this.#watched(boot, fold),
+      watchedState: (fold) => this.#watchedState(boot, fold),
     });
     machine.keepIn(archive);
     if (receipts !== null) machine.keepReceiptsIn(receipts);
     this.#watchReceipts(boot, machine.mesh.fold, machine.jobs.fold);
     const founders = this.names.map((name) => peerKey(name, FOUNDER));
     this.oracle.started(node);
+    this.values.started(node);
     const started = Engine.start({
       clusterId: CLUSTER_ID,
       nodeId: node,
@@ -312,17 +336,14 @@ export class JobsCluster {
       peers: this.peers.of(boot, engine.peer),
       protocolOfRevocations: PROTOCOL,
       protocolOfMesh: PROTOCOL,
-      protocolOfValues: PROTOCOL,
+      protocolOfValues: PROTOCOL_OF_VALUES,
       own: { address: `${node}:7000`, url: `http://${node}` },
       electionTimeoutMaxMs: ELECTION_DEFAULTS.electionTimeoutMaxMs,
       disk: { state: () => "ok", freeBytes: () => null },
       keepDays: null,
       clearance,
     });
-    log.onHistoryChanged?.(() => {
-      reached(this.probes, "segment-fetched");
-      if (log.fetched().refused > 0) reached(this.probes, "segment-refused");
-    });
+    this.#watchHistory(log);
     const { leading, cluster } = log;
     if (clearance !== undefined) this.moonlight.up(boot, leading.leadership, clearance);
     let ids = 0;
@@ -330,11 +351,12 @@ export class JobsCluster {
     const views = this.stores.views(boot);
     const worker = moonlights ? workerName(node) : undefined;
     const mesh = receipts === null ? undefined : { maxSkewMs: MAX_SKEW_MS };
-    const { parts, receipts: taking } = assembleNode(
+    const { parts, scopes, ...assembled } = assembleNode(
       { ...around, newId, newJobId: newId, nextFire, views, worker, putJobsMax, site: STANDALONE, mesh },
       { ...log, history: this.histories.watched(archive) },
     );
     const { jobs: service, events, keys, certificates } = parts;
+    const values = this.releases.isOlder(node) ? noValues() : assembled.values;
     const read = { node, clock: boot.clock, cluster, parts };
     const [reading, following] = [readingOf(read), followingOf(read)];
     const server = {
@@ -349,11 +371,20 @@ export class JobsCluster {
       events,
       keys,
       certificates,
+      scopes,
+      values,
       mesh: made.machine.mesh.fold,
-      receive: async (pages: readonly VerifiedPage[]) => (await taking?.receive(pages)) ?? [],
+      receive: async (pages: readonly VerifiedPage[]) => (await assembled.receipts?.receive(pages)) ?? [],
       pause: (ms: number) => pause(boot.clock, ms),
     };
     this.#servers.set(node, { life, server });
+  }
+
+  #watchHistory(log: ReturnType<typeof startOwnLog>): void {
+    log.onHistoryChanged?.(() => {
+      reached(this.probes, "segment-fetched");
+      if (log.fetched().refused > 0) reached(this.probes, "segment-refused");
+    });
   }
 
   /** As for bare clusters: what is committed is on the disks of a majority when it is first applied anywhere. */
@@ -412,6 +443,22 @@ export class JobsCluster {
         if (!lives()) return;
         this.oracle.restored(node, head.position, hash());
         this.doors.restored(node, head.position, fold);
+      },
+    };
+  }
+
+  #watchedState({ node, isAlive: lives }: Boot, fold: StateFold): Fold {
+    return {
+      apply: (record: LogRecord) => {
+        if (lives()) this.values.committed(node, record);
+        fold.apply(record);
+        if (lives()) this.values.folded(node, fold);
+      },
+      snapshot: () => fold.snapshot(),
+      restore: (data: Uint8Array, head: LogHead) => {
+        const restored: Fold = fold;
+        restored.restore(data, head);
+        if (lives()) this.values.restored(node, head.position, fold);
       },
     };
   }

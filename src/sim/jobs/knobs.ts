@@ -41,6 +41,7 @@ function drawAll(random: Random) {
 /** How hard clients and agents push, and what is read of it. */
 function drawWork(random: Random) {
   const viewsDelayMs = random.fork("views-delay").pick([1, 50, 1_500, 3_000]);
+  const moonlights = random.fork("moonlights").chance(0.4);
   return {
     agentCapacity: random.fork("capacity").pick([1, 2, 3]),
     clients: 1 + random.fork("clients").below(3),
@@ -75,7 +76,12 @@ function drawWork(random: Random) {
     nextFireMs: random.fork("next-fire-ms").pick([0.3, 1, 1, 3]),
     eventMs: random.fork("event-ms").pick([0.1, 0.3, 0.3]),
     /** Servers work while they do not lead. */
-    moonlights: random.fork("moonlights").chance(0.4),
+    moonlights,
+    /** Who writes values; 0: nobody does, nor watches them. */
+    valueWriters: random.fork("value-writers").pick([0, 0, 2, 4]),
+    writerPauseMs: random.fork("writer-pause").pick([80, 200]),
+    /** Until then one server is of a release that can't read values; 0: all can from the start. */
+    upgradedMs: moonlights ? 0 : random.fork("upgraded").pick([0, 0, 2_500]),
     /** A race for ten jobs (race.ts): agents do what they are given, and only servers fail. */
     race: false,
   };
@@ -168,6 +174,7 @@ export function drawRaceKnobs(random: Random): JobsKnobs {
     outages: 0,
     clocks: "near",
     moonlights: false,
+    valueWriters: 0,
     usurpations: 0,
     viewsFaults: 0,
     historyFaults: 0,

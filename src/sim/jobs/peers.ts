@@ -8,7 +8,7 @@ import type { Answering, PeerQueries } from "../../ports/peers/queries.ts";
 import type { Boot, World } from "../kernel/index.ts";
 import type { JobsKnobs } from "./knobs.ts";
 
-/** All servers of a run are of one release. */
+/** Servers of a run speak it, or a later one (values/releases.ts). */
 export const PROTOCOL = 1;
 const WAY_MS: readonly [number, number] = [0.2, 4];
 /** Longer than this is a question that nobody answers: the fetcher does not wait for so long. */
@@ -34,6 +34,8 @@ interface PeersStage {
   readonly knobs: Pick<JobsKnobs, "historyLies" | "historyFetchMs">;
   /** A question that was not answered by then is answered with null; undefined: whoever asks has a limit of its own. */
   readonly answersInMs?: number | undefined;
+  /** By server; undefined: PROTOCOL. */
+  readonly protocolOf?: ((node: string) => number) | undefined;
 }
 
 export class SimPeers {
@@ -68,7 +70,8 @@ export class SimPeers {
         others.map((name) => {
           const isConnected = this.#connected(node, name) !== undefined;
           const peer = this.#listeners.get(name)?.self ?? null;
-          const known = { nodeId: name, peer, address: `${name}:7000`, apiUrl: `http://${name}`, protocol: PROTOCOL };
+          const protocol = this.#cluster.protocolOf?.(name) ?? PROTOCOL;
+          const known = { nodeId: name, peer, address: `${name}:7000`, apiUrl: `http://${name}`, protocol };
           return { ...known, isConnected, trouble: isConnected ? null : "nobody listens" };
         }),
       broadcast: (beacon) => {

@@ -89,6 +89,14 @@ export const JOBS_PROBES = [
   "foreign-page-again",
   "foreign-page-unknown",
   "receipts-restored",
+  "stale-write-refused",
+  "version-conflict-told",
+  "refusal-decided-again",
+  "unknown-write-took-effect",
+  "unknown-write-did-not",
+  "values-not-readable-yet",
+  "values-restored",
+  "watcher-reset",
 ] as const;
 
 /** What nearly every run is in: a handful of them that never was is a campaign of something else. */

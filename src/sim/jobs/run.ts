@@ -19,6 +19,7 @@ import type { JobsProbe } from "./probes.ts";
 import { Readers } from "./readers.ts";
 import { raceProblem, raceResult, type RaceResult } from "./race.ts";
 import { ScheduleClient } from "./schedules.ts";
+import { SimValues } from "./values/values.ts";
 
 /** Besides the work that is left: for elections, leases of whoever is gone, and nodes that catch up. */
 const CONVERGE_WITHIN_MS = 480_000;
@@ -60,6 +61,7 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
   );
   const followers = new Followers(cluster);
   const foreign = new ForeignSites(cluster, options.digest);
+  const values = new SimValues(cluster);
   const result = await playScene<JobsKnobs, JobsFault, JobsProbe>({
     seed: options.seed,
     world,
@@ -68,10 +70,10 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
     probes,
     strike: (fault, hit) => applyJobsFault(cluster, fault, hit),
     begin: () => {
-      for (const one of [clients, readers, new ScheduleClient(cluster), new Keepers(cluster), followers, foreign])
-        one.start();
+      const others = [new ScheduleClient(cluster), new Keepers(cluster), followers, foreign, values];
+      for (const one of [clients, readers, ...others]) one.start();
     },
-    play: () => play(cluster, clients, readers, followers, foreign),
+    play: () => play(cluster, { clients, readers, followers, foreign, values }),
     emptiness: () => {
       const problem = isRace ? raceProblem(oracle, knobs) : null;
       return problem ?? (clients.counts.submitted === 0 ? "no traffic: not one job was submitted" : null);
@@ -87,13 +89,16 @@ export async function runJobsSeed(options: JobsRunOptions): Promise<JobsRunResul
   };
 }
 
-async function play(
-  cluster: JobsCluster,
-  clients: JobsClients,
-  readers: Readers,
-  followers: Followers,
-  foreign: ForeignSites,
-): Promise<string | null> {
+/** Who is at the servers. */
+interface Cast {
+  readonly clients: JobsClients;
+  readonly readers: Readers;
+  readonly followers: Followers;
+  readonly foreign: ForeignSites;
+  readonly values: SimValues;
+}
+
+async function play(cluster: JobsCluster, cast: Cast): Promise<string | null> {
   const { world, knobs } = cluster;
   await world.run(() => false, { untilMs: knobs.faultsUntilMs, stepsMax: STEPS_MAX });
   cluster.calm();
@@ -101,8 +106,9 @@ async function play(
   const calmMs = world.nowMs;
   return (
     world.finding() ??
-    (await converge(cluster, clients, readers, followers)) ??
-    (await foreignArrived(cluster, foreign)) ??
+    (await converge(cluster, cast)) ??
+    (await foreignArrived(cluster, cast.foreign)) ??
+    (await cast.values.problem(STEPS_MAX)) ??
     (await onTime(cluster, STEPS_MAX)) ??
     world.finding() ??
     cluster.deposition(calmMs) ??
@@ -148,12 +154,8 @@ async function arrivalsProblem(cluster: JobsCluster): Promise<string | null> {
   return null;
 }
 
-async function converge(
-  cluster: JobsCluster,
-  clients: JobsClients,
-  readers: Readers,
-  followers: Followers,
-): Promise<string | null> {
+async function converge(cluster: JobsCluster, cast: Cast): Promise<string | null> {
+  const { clients, readers, followers } = cast;
   const { world, oracle } = cluster;
   const atLeastMs = world.nowMs + CLIENTS_GO_ON_MS;
   await world.run(() => world.nowMs >= atLeastMs && clients.counts.submitted > 0, {
@@ -161,9 +163,7 @@ async function converge(
     stepsMax: STEPS_MAX,
   });
   if (world.finding() !== null) return null;
-  clients.stop();
-  readers.stop();
-  followers.stop();
+  for (const one of [clients, readers, followers, cast.values]) one.stop();
   const withinMs = workLeft(cluster);
   const startMs = world.nowMs;
   let head = -1;

@@ -7,6 +7,7 @@ import { HISTORY_MUTANTS } from "./history-list.ts";
 import { inRunsOf, QUIET } from "./jobs-runs.ts";
 import { RECEIPTS_MUTANTS } from "./receipts-list.ts";
 import { STOP_MUTANTS } from "./stop-list.ts";
+import { VALUES_MUTANTS } from "./values-list.ts";
 import { VIEWS_MUTANTS } from "./views-list.ts";
 
 const REIGN = "controller/jobs/jobs-reign.ts";
@@ -290,4 +291,5 @@ export const JOBS_MUTANTS: readonly Mutant[] = [
   ...VIEWS_MUTANTS,
   ...HISTORY_MUTANTS,
   ...RECEIPTS_MUTANTS,
+  ...VALUES_MUTANTS,
 ];

@@ -17,4 +17,5 @@ export const QUIET = {
   outages: 0,
   moonlights: false,
   usurpations: 0,
+  valueWriters: 0,
 } as const;

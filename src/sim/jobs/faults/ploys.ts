@@ -2,7 +2,7 @@
 // Each ends by itself, and none goes on when the faults are over.
 //
 //   hasty-cancel      for a while every result comes with a cancel of its job, in the same moment
-//   deposed           the leader is cut off from the others; until it knows, agents renew there
+//   deposed           the leader is cut off from the others; until it knows, agents renew there, and counters are written there
 //   orphan            the leader hears no answer of the others, who write down all that it sends: it does not know, and they commit
 //   lapse             an agent is out of reach for longer than its leases last
 //   reborn            an agent's process dies and begins anew at once, while calls of the one before are under way
@@ -58,6 +58,7 @@ const PLOYS = {
       later(cluster, afterMs, () => {
         if (cluster.leader() === leader) campaign(cluster, random.pick(others));
         for (const renew of cluster.renewals.values()) renew(leader);
+        cluster.countAt?.(leader);
       });
     }
   },
