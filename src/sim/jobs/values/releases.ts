@@ -3,10 +3,10 @@
 
 import type { JobsCluster } from "../cluster.ts";
 import { PROTOCOL } from "../peers.ts";
+import { VALUE_AGAIN_MS } from "./limits.ts";
 
 /** From which on servers read values. */
 export const PROTOCOL_OF_VALUES = PROTOCOL + 1;
-const AGAIN_MS = 100;
 
 export class Releases {
   readonly #cluster: JobsCluster;
@@ -28,7 +28,7 @@ export class Releases {
     this.#cluster.later(owner, knobs.upgradedMs, () => {
       world.crash(this.#older);
       this.#isUpgraded = true;
-      world.startAfter(this.#older, AGAIN_MS);
+      world.startAfter(this.#older, VALUE_AGAIN_MS);
     });
   }
 

@@ -3,9 +3,7 @@
 import type { JobsCluster } from "../cluster.ts";
 import { Watchers } from "./watchers.ts";
 import { COUNTERS, Writers } from "./writers.ts";
-
-/** For a leader, for what a node of another release took over, and for nodes that catch up. */
-const WITHIN_MS = 60_000;
+import { VALUES_WITHIN_MS } from "./limits.ts";
 
 export class SimValues {
   readonly #cluster: JobsCluster;
@@ -33,12 +31,12 @@ export class SimValues {
     const { world, values, knobs } = this.#cluster;
     if (knobs.valueWriters === 0 || world.findings.length > 0) return null;
     this.#writers.last();
-    const untilMs = world.nowMs + WITHIN_MS;
+    const untilMs = world.nowMs + VALUES_WITHIN_MS;
     await world.run(() => this.#writers.isLastWritten && this.#difference() === null, { untilMs, stepsMax });
     if (world.findings.length > 0) return null;
-    if (!this.#writers.isLastWritten) return `${WITHIN_MS} ms after the last fault no value could be written`;
+    if (!this.#writers.isLastWritten) return `${VALUES_WITHIN_MS} ms after the last fault no value could be written`;
     const different = this.#difference();
-    if (different !== null) return `${WITHIN_MS} ms after the last fault ${different}`;
+    if (different !== null) return `${VALUES_WITHIN_MS} ms after the last fault ${different}`;
     return values.problem(COUNTERS);
   }
 

@@ -9,26 +9,28 @@ import type { JobsCluster, JobsServer } from "../cluster.ts";
 import { type Answer, post } from "../post.ts";
 import { reached } from "../probes.ts";
 import type { ValueCall } from "../oracle/values-ledger.ts";
+import {
+  WRITER_BURSTS_MAX,
+  WRITER_LAST_EVERY_MS,
+  WRITER_STANDSTILL_MS,
+  WRITER_TTL_MS,
+  WRITER_UNANSWERED_MS,
+  WRITER_WAIT_MS,
+} from "./limits.ts";
 
 const SCOPES = ["s1", "s2"];
 export const COUNTERS = ["count/a", "count/b"];
 const FREE = ["free/a", "free/b", "free/c"];
-const TTL_MS = 1_000;
 /** What a clock may be off. */
 const TRUST = 0.8;
-const WAIT_MS = 300;
-const UNANSWERED_MS = 400;
 /** How often whoever leads stands still for so long that it leads no more, and goes on as if nothing had been. */
 const STANDSTILL_RATE = 0.04;
-const STANDSTILL_MS = 1.5 * TTL_MS;
 const RESIGN_RATE = 0.06;
 const OLD_EPOCH_RATE = 0.1;
 /** Several requests that come in one turn, of which each nearly fills what may be uncommitted. */
 const BURST_RATE = 0.03;
 const BURST_BYTES = 1_000;
-const BURSTS_MAX = 12;
 const LAST = "last";
-const LAST_EVERY_MS = 300;
 /** Grants and renewals are refused with it for now. */
 const CALM: readonly string[] = [
   "NOT_LEADER",
@@ -83,7 +85,14 @@ export class Writers {
       const random = this.#random.fork(name);
       const owner = world.scheduler.owner(`writer/${name}`);
       const scope = SCOPES[at % Math.min(SCOPES.length, Math.ceil(knobs.valueWriters / 2))]!;
-      const nobody = { session: `${name}/0`, sessions: 0, epoch: 0, oldEpoch: 0, untilMs: 0, askedMs: -UNANSWERED_MS };
+      const nobody = {
+        session: `${name}/0`,
+        sessions: 0,
+        epoch: 0,
+        oldEpoch: 0,
+        untilMs: 0,
+        askedMs: -WRITER_UNANSWERED_MS,
+      };
       this.#next({ name, scope, random, owner, ...nobody }, random.between(200, 1_500));
     }
   }
@@ -101,7 +110,7 @@ export class Writers {
       if (answer.ok) this.#isLastWritten = true;
     };
     this.#write(this.#random.fork(`last/${world.nowMs}`), change, done);
-    this.#cluster.later(world.scheduler.owner("writer/last"), LAST_EVERY_MS, () => this.last());
+    this.#cluster.later(world.scheduler.owner("writer/last"), WRITER_LAST_EVERY_MS, () => this.last());
   }
 
   get isLastWritten(): boolean {
@@ -116,8 +125,8 @@ export class Writers {
       // It has looked at its clock before.
       if (standsStill) {
         const { epoch } = writer;
-        this.#cluster.later(writer.owner, STANDSTILL_MS, () => this.#lead(writer, epoch));
-        return this.#next(writer, STANDSTILL_MS);
+        this.#cluster.later(writer.owner, WRITER_STANDSTILL_MS, () => this.#lead(writer, epoch));
+        return this.#next(writer, WRITER_STANDSTILL_MS);
       }
       this.#act(writer);
       this.#next(writer, random.between(0.3, 1.7) * this.#cluster.knobs.writerPauseMs);
@@ -129,7 +138,7 @@ export class Writers {
     const { nowMs } = this.#cluster.world;
     if (writer.epoch > 0 && nowMs >= writer.untilMs) this.#lost(writer);
     if (writer.epoch === 0) this.#campaign(writer);
-    else if (writer.untilMs - nowMs < (TRUST * TTL_MS) / 2) this.#renew(writer);
+    else if (writer.untilMs - nowMs < (TRUST * WRITER_TTL_MS) / 2) this.#renew(writer);
     if (writer.epoch > 0 && random.chance(0.5)) this.#lead(writer, writer.epoch);
     else if (writer.oldEpoch > 0 && random.chance(OLD_EPOCH_RATE)) this.#lead(writer, writer.oldEpoch);
     else if (random.chance(BURST_RATE)) this.#burst(random);
@@ -144,17 +153,17 @@ export class Writers {
     writer.oldEpoch = writer.epoch;
     writer.epoch = 0;
     writer.session = `${writer.name}/${++writer.sessions}`;
-    writer.askedMs = -UNANSWERED_MS;
+    writer.askedMs = -WRITER_UNANSWERED_MS;
   }
 
   #campaign(writer: Writer): void {
     const { world, values } = this.#cluster;
     const { name, scope, session, random } = writer;
     const sentMs = world.nowMs;
-    if (sentMs - writer.askedMs < UNANSWERED_MS) return;
+    if (sentMs - writer.askedMs < WRITER_UNANSWERED_MS) return;
     writer.askedMs = sentMs;
-    const waitMs = random.chance(0.5) ? WAIT_MS : 0;
-    const request = { scope, session, identity: name, metadata: {}, ttlMs: TTL_MS, waitMs };
+    const waitMs = random.chance(0.5) ? WRITER_WAIT_MS : 0;
+    const request = { scope, session, identity: name, metadata: {}, ttlMs: WRITER_TTL_MS, waitMs };
     this.#post<AcquireAnswer>(random, {
       ask: ({ scopes }) => scopes.acquire(request, new AbortController().signal),
       judge: (node, answer) => {
@@ -164,7 +173,7 @@ export class Writers {
       arrived: (answer) => {
         if (writer.session !== session || !answer.ok || !answer.value.granted) return;
         writer.epoch = answer.value.epoch;
-        writer.untilMs = sentMs + TRUST * TTL_MS;
+        writer.untilMs = sentMs + TRUST * WRITER_TTL_MS;
       },
     });
   }
@@ -186,7 +195,7 @@ export class Writers {
       },
       arrived: (answer) => {
         if (writer.epoch !== epoch) return;
-        if (answer.ok) writer.untilMs = sentMs + TRUST * TTL_MS;
+        if (answer.ok) writer.untilMs = sentMs + TRUST * WRITER_TTL_MS;
         else if (answer.error.code === "STALE_EPOCH") this.#lost(writer);
       },
     });
@@ -241,7 +250,7 @@ export class Writers {
 
   /** One thing that fills the log, and then three that want the same name: what the log has no room for never was. */
   #burst(random: Random): void {
-    if (this.#bursts >= BURSTS_MAX) return;
+    if (this.#bursts >= WRITER_BURSTS_MAX) return;
     const name = `burst/${++this.#bursts}`;
     const fill = "x".repeat(BURST_BYTES);
     const create: Change = { kind: "put", name, ifVersion: 0, fence: null, fill };
