@@ -86,8 +86,7 @@ describe("the root entry as one file", () => {
 
 describe("the client and the agent, each as one file", () => {
   // Each error code that the API may answer is in both: those of the coordinators took 150 bytes, client.coordinators 40. client.values takes 980, and
-  // 20 that electors read streams with the same parser;
-  // an agent brings only what it calls itself.
+  // 20 that electors read streams with the same parser; an agent brings only what it calls itself.
   it.each([
     ["client", "createClient", 16_350],
     ["agent", "createAgent", 15_000],
