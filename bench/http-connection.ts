@@ -38,9 +38,17 @@ export class HttpConnection {
     this.#socket.destroy();
   }
 
-  async post<T>(path: string, body: string, headers = ""): Promise<T> {
+  post<T>(path: string, body: string, headers = ""): Promise<T> {
+    return this.#send("POST", path, body, headers);
+  }
+
+  put<T>(path: string, body: string): Promise<T> {
+    return this.#send("PUT", path, body, "");
+  }
+
+  async #send<T>(method: "POST" | "PUT", path: string, body: string, headers: string): Promise<T> {
     const bytes = Buffer.byteLength(body);
-    const head = `POST ${path} HTTP/1.1\r\n${this.#head}content-type: application/json\r\ncontent-length: ${bytes}\r\n${headers}`;
+    const head = `${method} ${path} HTTP/1.1\r\n${this.#head}content-type: application/json\r\ncontent-length: ${bytes}\r\n${headers}`;
     return this.#parsed(path, await this.#ask(`${head}\r\n${body}`)) as T;
   }
 

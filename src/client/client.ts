@@ -10,7 +10,7 @@ import { type ClientFetch, exchange, jsonOf } from "./exchange.ts";
 import { type ClientJobs, jobsOf } from "./jobs.ts";
 import { DOWNLOAD_TIMEOUT_MS, NODE_TIMEOUT_MS } from "./limits.ts";
 import { type ClientScopes, scopesOf } from "./scopes.ts";
-import { type ClientValues, valuesOf } from "./values.ts";
+import { type ClientValues, valuesOf } from "./values/index.ts";
 import { type ClientWork, workOf } from "./work.ts";
 import type {
   AuditView,

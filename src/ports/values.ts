@@ -92,6 +92,12 @@ export interface ValueChanges {
 
 export interface ValuesStats {
   readonly values: number;
+  /** With their names: what the bound of a cluster counts. */
   readonly bytes: number;
   readonly watching: number;
+  /** Puts and deletions that this node has decided as leader. That there was nothing to delete is none. */
+  readonly writes: Readonly<Record<ValueWriteOutcome, number>>;
 }
+
+/** `stale`, `conflict`, `full`: refused, and nothing was written. */
+export type ValueWriteOutcome = "committed" | "stale" | "conflict" | "full" | "unknown";

@@ -47,6 +47,7 @@ export class TestJobs implements Jobs, Views {
   /** Events that the views have not seen yet. */
   viewLag = 0;
   isQuiet = false;
+  #isHandingOver = false;
   #staleRejected = 0;
   #changes = 0;
 
@@ -125,7 +126,7 @@ export class TestJobs implements Jobs, Views {
       await this.#until(() => this.#pick(call) !== undefined, signal, waitMs);
       if (!signal.aborted) leases = this.#assign(call, max);
     }
-    return { leaderEpoch: this.#cluster.term, renewed, leases, logEnds, isDraining: this.isQuiet };
+    return { leaderEpoch: this.#cluster.term, renewed, leases, logEnds, isDraining: this.isDraining() };
   }
 
   async results(session: string, results: readonly ResultCall[]): Promise<readonly ResultAnswer[]> {
@@ -174,12 +175,15 @@ export class TestJobs implements Jobs, Views {
     });
   }
 
-  setDraining(draining: boolean): void {
+  setDraining(draining: boolean, by: "operator" | "hand-over" = "operator"): void {
+    // Whoever hands over gives leases again where that fails, unless an operator wants none; the next leader begins without.
+    if (by === "hand-over") this.#isHandingOver = false;
     this.#requireLeader(undefined);
-    this.isQuiet = draining;
+    if (by === "operator") this.isQuiet = draining;
+    else this.#isHandingOver = draining;
   }
 
-  readonly isDraining = (): boolean => this.isQuiet;
+  readonly isDraining = (): boolean => this.isQuiet || this.#isHandingOver;
 
   /** As the agent's chunks do it. */
   print(jobId: string, attempt: number, text: string): void {
@@ -343,7 +347,7 @@ export class TestJobs implements Jobs, Views {
   }
 
   #pick({ agent }: LeaseCall): Mutable<Job> | undefined {
-    if (this.isQuiet) return undefined;
+    if (this.isDraining()) return undefined;
     return [...this.#jobs.values()].find(
       ({ state, spec }) => state === "pending" && agent.kinds.includes(spec.kind) && !this.#paused.has(spec.queue),
     );

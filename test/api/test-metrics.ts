@@ -83,6 +83,15 @@ export function sourceOf(
               },
             ],
           },
+    values:
+      server.leaderId === null
+        ? null
+        : {
+            values: 3,
+            bytes: 4_000,
+            watching: 2,
+            writes: { committed: 12, stale: 1, conflict: 2, full: 0, unknown: 0 },
+          },
     coordinators:
       server.leaderId === null
         ? null

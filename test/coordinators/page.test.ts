@@ -1,29 +1,12 @@
 // docs/coordinators.md as a stranger follows it: its blocks as one script in an empty directory, each compared with what the page says it prints.
 
-import { spawn } from "node:child_process";
-import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
-import { describe, expect, it, onTestFinished } from "vitest";
-import { COMPILE_CACHE } from "../servers/compile-cache.ts";
-import { removeDirectory, temporaryDirectory } from "../servers/directories.ts";
-import { findProgram } from "../servers/server-process.ts";
-import { TENURE_MAIN } from "../servers/tenure-node.ts";
+import { describe, expect, it } from "vitest";
+import { hasPageTools, runSteps, stepsOf } from "../servers/page-script.ts";
 
 /** About 45 s; on a busy machine much more. */
 const LIMIT_MS = 600_000;
-const MARK = "== block ";
 
-interface Step {
-  readonly script: string;
-  /** What is printed, as the page has it; "" where it has nothing. */
-  readonly printed: string;
-}
-
-const [, SECTION = ""] =
-  /## Three islands in five minutes\n([\s\S]*?)\n## /.exec(readFileSync("docs/coordinators.md", "utf8")) ?? [];
-const STEPS: readonly Step[] = [...SECTION.matchAll(/```sh\n([\s\S]*?)```(?:\n\n```\n([\s\S]*?)```)?/g)].map(
-  ([, script = "", printed = ""]) => ({ script, printed }),
-);
+const STEPS = stepsOf("docs/coordinators.md", "Three islands in five minutes");
 
 /** What differs from one run to the next: disks, hashes and their order, times, counts of changes; and who is elected. */
 function inAnyRun(text: string): string {
@@ -41,47 +24,12 @@ function inAnyRun(text: string): string {
   return words.replaceAll(/ +/g, " ").replaceAll(/ $/gm, "").trim();
 }
 
-async function run(
-  script: string,
-): Promise<{ readonly code: number | null; readonly stdout: string; readonly rest: string }> {
-  const directory = await temporaryDirectory("islands", undefined);
-  onTestFinished(async () => await removeDirectory(directory));
-  const bin = join(directory, "bin");
-  const work = join(directory, "work");
-  mkdirSync(bin);
-  mkdirSync(work);
-  writeFileSync(join(bin, "tenure"), `#!/bin/sh\nexec "${process.execPath}" --no-warnings "${TENURE_MAIN}" "$@"\n`);
-  chmodSync(join(bin, "tenure"), 0o755);
-  const env = { PATH: `${bin}:${process.env["PATH"] ?? ""}`, HOME: directory, NODE_COMPILE_CACHE: COMPILE_CACHE };
-  // In a group of its own, so that no server outlives the test.
-  const child = spawn("bash", ["-c", script], { cwd: work, env, detached: true, stdio: ["ignore", "pipe", "pipe"] });
-  const end = (): void => {
-    try {
-      process.kill(-child.pid!, "SIGKILL");
-    } catch {
-      // Nobody is left.
-    }
-  };
-  onTestFinished(end);
-  const timer = setTimeout(end, LIMIT_MS - 20_000);
-  const said = { stdout: "", stderr: "" };
-  child.stdout.setEncoding("utf8").on("data", (text: string) => (said.stdout += text));
-  child.stderr.setEncoding("utf8").on("data", (text: string) => (said.stderr += text));
-  const code = await new Promise<number | null>((resolve) => child.once("close", resolve));
-  clearTimeout(timer);
-  const logs = readdirSync(work).filter((name) => name.endsWith(".log"));
-  const tails = logs.map((name) => `${name}:\n${readFileSync(join(work, name), "utf8").slice(-2_000)}`);
-  return { code, stdout: said.stdout, rest: [said.stderr, ...tails].join("\n") };
-}
-
-describe.skipIf(findProgram("jq") === undefined || findProgram("bash") === undefined)("the page", () => {
+describe.skipIf(!hasPageTools())("the page", () => {
   it("docs/coordinators.md: three islands in five minutes, as they are written", { timeout: LIMIT_MS }, async () => {
     expect(STEPS).toHaveLength(8);
-    const script = STEPS.map((step, at) => `echo "${MARK}${at}"\n${step.script}`).join("\n");
-    const { code, stdout, rest } = await run(script);
-    const parts = stdout.split(/^== block \d+\n/m).slice(1);
+    const { code, parts, rest } = await runSteps(STEPS, LIMIT_MS - 20_000);
     const printed = parts.map((text) => inAnyRun(text));
-    expect(printed, `${stdout}\n${rest}`).toEqual(STEPS.map((step) => inAnyRun(step.printed)));
+    expect(printed, `${parts.join("\n")}\n${rest}`).toEqual(STEPS.map((step) => inAnyRun(step.printed)));
     expect(code, rest).toBe(0);
   });
 });

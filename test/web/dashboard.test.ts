@@ -204,7 +204,10 @@ describe.skipIf(noBrowser)("the dashboard", { timeout: LIMIT_MS }, () => {
   });
 
   it("every control is reached with the Tab key, the way past the frame first", async () => {
-    for (const query of ["", "?view=jobs", "?view=work", "?view=scopes&scope=of%2Fthe%20test"]) {
+    await expect.poll(() => client.values.put("of/the test", { at: 1 }).catch(() => null)).not.toBeNull();
+    const scope = "?view=scopes&scope=of%2Fthe%20test";
+    const value = "?view=values&value=of%2Fthe%20test";
+    for (const query of ["", "?view=jobs", "?view=work", scope, value]) {
       await using watched = await opened(query);
       const { page } = watched;
       await page.waitForSelector("main h2");
@@ -270,7 +273,7 @@ describe.skipIf(noBrowser)("the dashboard", { timeout: LIMIT_MS }, () => {
         const { page } = watched;
         const { url } = cluster.node("n1");
         await page.goto(`${url}/#key=${OPERATOR_KEY}`);
-        for (const view of ["cluster", "jobs", "work", "scopes"]) {
+        for (const view of ["cluster", "jobs", "work", "scopes", "values"]) {
           await page.goto(`${url}/?view=${view}`);
           await page.waitForSelector("main table");
           await page.screenshot({ path: join(pictures, `${view}-${colorScheme}-${width}.png`) });

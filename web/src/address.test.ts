@@ -10,6 +10,7 @@ import {
   meshEventsPath,
   meshJobsPath,
   parseAddress,
+  valuesPath,
   VIEWS,
 } from "./address.ts";
 import { JOB_STATES } from "../../src/core/jobs/model.ts";
@@ -24,6 +25,8 @@ const addresses: fc.Arbitrary<Address> = fc.record({
   cursor: text,
   job: text,
   scope: text,
+  prefix: text,
+  value: text,
   site: text,
   type: text,
   entity: text,
@@ -53,6 +56,12 @@ it("the list is asked for with what is filtered, and nothing else", () => {
   expect(jobsPath(HOME, 50)).toBe("/v1/jobs?limit=50");
   const address = { ...HOME, states: ["failed"] as const, kind: "a b", search: "  ", cursor: "c/1" };
   expect(jobsPath(address, 10)).toBe("/v1/jobs?limit=10&state=failed&kind=a+b&cursor=c%2F1");
+});
+
+it("values are asked for by how their names begin, after the last one of the page before", () => {
+  expect(valuesPath(HOME, 50)).toBe("/v1/values?limit=50");
+  const path = valuesPath({ ...HOME, prefix: " payer/", cursor: "payer/ä b", search: "x" }, 5);
+  expect(path).toBe("/v1/values?limit=5&prefix=+payer%2F&after=payer%2F%C3%A4+b");
 });
 
 it("the jobs and events of all sites are asked for in the same way", () => {

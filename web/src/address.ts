@@ -3,7 +3,7 @@
 
 import { JOB_STATES, type JobState } from "../../src/core/jobs/model.ts";
 
-export const VIEWS = ["cluster", "jobs", "work", "scopes", "sites", "islands"] as const;
+export const VIEWS = ["cluster", "jobs", "work", "scopes", "values", "sites", "islands"] as const;
 export type ViewName = (typeof VIEWS)[number];
 
 export interface Address {
@@ -18,6 +18,9 @@ export interface Address {
   readonly job: string;
   /** The scope whose history is open. */
   readonly scope: string;
+  /** Of values: how the names of those that are listed begin, and the one whose content is open. */
+  readonly prefix: string;
+  readonly value: string;
   /** Of sites: the one whose jobs and events are shown, and which of its events; "" for all. */
   readonly site: string;
   readonly type: string;
@@ -33,12 +36,26 @@ export const HOME: Address = {
   cursor: "",
   job: "",
   scope: "",
+  prefix: "",
+  value: "",
   site: "",
   type: "",
   entity: "",
 };
 
-const TEXTS = ["kind", "queue", "search", "cursor", "job", "scope", "site", "type", "entity"] as const;
+const TEXTS = [
+  "kind",
+  "queue",
+  "search",
+  "cursor",
+  "job",
+  "scope",
+  "prefix",
+  "value",
+  "site",
+  "type",
+  "entity",
+] as const;
 
 /** What does not belong there is left out: an old bookmark opens something. */
 export function parseAddress(query: string): Address {
@@ -67,6 +84,11 @@ export function jobsPath({ states, kind, queue, search, cursor }: Address, limit
     if (value !== "") query.set(name, value);
   }
   return `/v1/jobs?${query.toString()}`;
+}
+
+/** The query for GET /v1/values: names are the reader's own, white space included. */
+export function valuesPath({ prefix, cursor }: Address, limit: number): string {
+  return `/v1/values?${queryOf({ limit: String(limit), prefix, after: cursor })}`;
 }
 
 /** The query for GET /v1/mesh/jobs. */

@@ -16,6 +16,7 @@ import { ScopesPage } from "./scopes-view.tsx";
 import { SitesPage } from "./sites-view.tsx";
 import { StatusBar } from "./status-bar.tsx";
 import { Talk } from "./talk.tsx";
+import { ValuesPage } from "./values-view.tsx";
 import { titleText } from "./words.ts";
 import { WorkPage } from "./work-view.tsx";
 
@@ -24,6 +25,7 @@ const NAMES: Readonly<Record<ViewName, string>> = {
   jobs: "Jobs",
   work: "Agents and queues",
   scopes: "Scopes",
+  values: "Values",
   sites: "Sites",
   islands: "Islands",
 };
@@ -85,6 +87,8 @@ function View({ view }: { readonly view: ViewName }) {
       return <WorkPage />;
     case "scopes":
       return <ScopesPage />;
+    case "values":
+      return <ValuesPage />;
     case "sites":
       return <SitesPage />;
     case "islands":

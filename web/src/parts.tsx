@@ -45,12 +45,13 @@ interface ColumnsProps {
 }
 
 /** A real link: it can be opened in a tab of its own, and copied. */
-export function Link({ to, class: name, current, children }: LinkProps) {
+export function Link({ to, class: name, current, expanded, children }: LinkProps) {
   return (
     <a
       href={formatAddress({ ...address.value, ...to })}
       {...(name === undefined ? {} : { class: name })}
       {...(current === true ? { "aria-current": "page" as const } : {})}
+      {...(expanded === undefined ? {} : { "aria-expanded": expanded })}
       onClick={(event) => {
         if (event.ctrlKey || event.metaKey || event.shiftKey || event.button !== 0) return;
         event.preventDefault();
@@ -66,5 +67,7 @@ interface LinkProps {
   readonly to: Partial<Address>;
   readonly class?: string | undefined;
   readonly current?: boolean | undefined;
+  /** Of one that opens something below it, and closes it again. */
+  readonly expanded?: boolean | undefined;
   readonly children: ComponentChildren;
 }

@@ -6,7 +6,7 @@ import { go } from "./page.ts";
 const TYPING_MS = 250;
 
 interface TypedProps {
-  readonly name: "search" | "kind" | "queue" | "entity";
+  readonly name: "search" | "kind" | "queue" | "prefix" | "entity";
   readonly label: string;
   readonly value: string;
 }

@@ -1,6 +1,17 @@
 import { describe, expect, it } from "vitest";
 import type { PendingReasonView } from "../../src/client/index.ts";
-import { ago, attemptText, duration, isFenced, pendingText, plainLog, plural, refusedSum, titleText } from "./words.ts";
+import {
+  ago,
+  attemptText,
+  duration,
+  isFenced,
+  pendingText,
+  plainLog,
+  plural,
+  refusedSum,
+  sizeText,
+  titleText,
+} from "./words.ts";
 
 it.each([
   [0, "0 ms"],
@@ -12,6 +23,14 @@ it.each([
   [187_200_000, "2 d 4 h"],
   [-5, "0 ms"],
 ])("%d ms are %s", (ms, text) => expect(duration(ms)).toBe(text));
+
+it.each([
+  [1, "1 B"],
+  [1_023, "1023 B"],
+  [1_024, "1.0 KiB"],
+  [4_200, "4.1 KiB"],
+  [64 * 1_024, "64 KiB"],
+])("%d bytes are %s", (bytes, text) => expect(sizeText(bytes)).toBe(text));
 
 it("says how long ago, or in how long; a server's clock that is a little ahead is now", () => {
   expect(ago(1_000, 6_000)).toBe("5.0 s ago");

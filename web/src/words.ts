@@ -30,6 +30,13 @@ export function ago(atMs: number, nowMs: number): string {
   return ms < SECOND_MS ? "now" : `${duration(ms)} ago`;
 }
 
+/** Two figures at least: 812 B, 4.1 KiB, 63 KiB. */
+export function sizeText(bytes: number): string {
+  if (bytes < 1_024) return `${bytes} B`;
+  const kib = bytes / 1_024;
+  return kib < 10 ? `${kib.toFixed(1)} KiB` : `${Math.round(kib)} KiB`;
+}
+
 /** On the reader's clock, with milliseconds: 14:03:21.004. */
 export function clockTime(atMs: number): string {
   const at = new Date(atMs);

@@ -14,8 +14,8 @@ export const TC = describe(
   leave              the node at --url takes part no more, until announce or its next start; the others remove it from their voters
                      first, and where one of them can't be reached it stays
   rm list            the islands that take part, and where each is reached (RM: resource manager)
-  rm register HASH URL    an island takes part, or is reached at one more URL; HASH is its backend_hash (leader -o json, there)
-  rm unregister HASH URL  it is reached there no more
+  rm register HASH URL    an island takes part, or is reached at one more URL; HASH is its backend_hash (leader, there: island)
+  rm unregister HASH URL  the island is not reached at that URL any more
 
 On the node's machine, while the node is stopped:
 
@@ -29,8 +29,9 @@ ${CONNECTION_HELP}
 list, leader and rm list need a certificate of the kind operator, server or tc, or a key of the role viewer. announce and leave need the
 node's own server certificate (api.tls.cert_file there), rm register and unregister any node's: --cert and --client-key.
 
-exit codes: 0 done; 64 wrong use; 69 nobody leads, no server answers, or the node is no coordinator; 74 what the node has promised can't be
-read; 75 try again, or it may have been done: check; 77 the certificate or the key may not do this; 78 the configuration, a certificate that
-is not trusted (--ca) or can't be used, or the data directory (docs/errors.md)
+exit codes: 0 done; 64 wrong use, or --force is missing; 69 nobody leads, no server answers, the node is no coordinator, or a member did
+not answer and nothing was changed; 74 what the node has promised can't be read; 75 try again, or it may have been done: check; 77 the
+certificate or the key may not do this; 78 the configuration, a certificate that is not trusted (--ca) or can't be used, or the data
+directory (docs/errors.md)
 `,
 );

@@ -11,14 +11,15 @@ import {
   type Roster,
 } from "../../core/lease/index.ts";
 import type { CoordinatorContext } from "./context.ts";
-import { CANDIDACY_MS, PRE_VOTE_MS, PRE_VOTE_REST_MS } from "./limits.ts";
+import { CANDIDACY_MS, COORDINATOR_CALL_MS, PRE_VOTE_MS, PRE_VOTE_REST_MS } from "./limits.ts";
 
 /** Waits: as far as a majority knows somebody leads, or there is none that answers; nobody was asked for anything. */
 export type Campaign = { readonly kind: "won"; readonly leader: QuorumLeader } | { readonly kind: "lost" | "waits" };
 
-export async function campaign(context: CoordinatorContext): Promise<Campaign> {
+/** `isPatient`: all are waited for, as long as any call may take. */
+export async function campaign(context: CoordinatorContext, isPatient = false): Promise<Campaign> {
   const { desk, options } = context;
-  const { vote, answered } = await askWhoLeads(context);
+  const { vote, answered } = await askWhoLeads(context, isPatient);
   const { clusterId, roster } = desk.ledger;
   if (clusterId === null || roster === null || desk.isOutdated || desk.isLeaving || vote.kind === "wait")
     return { kind: "waits" };
@@ -31,22 +32,27 @@ export async function campaign(context: CoordinatorContext): Promise<Campaign> {
 
 /**
  * Of this node and all other members of its cluster. A leader that has stopped answers nothing, so a majority suffices, whatever it says; the others
- * are given a moment, because whoever knows a higher term would refuse this one.
+ * are given a moment, because whoever knows a higher term would refuse this one. But those that are near may never grant anything (one with a disk
+ * that hangs), and those that are far be the majority with which it wins: so whoever has campaigned in vain a few times waits for them.
  */
-async function askWhoLeads(context: CoordinatorContext): Promise<{ vote: PreVote; answered: ReadonlySet<PeerKey> }> {
+async function askWhoLeads(
+  context: CoordinatorContext,
+  isPatient: boolean,
+): Promise<{ vote: PreVote; answered: ReadonlySet<PeerKey> }> {
   const { desk, options, otherEndpoints } = context;
   const { ledger } = desk;
   const answered: CoordinatorStatus[] = [];
+  const withinMs = isPatient ? COORDINATOR_CALL_MS : PRE_VOTE_MS;
   let missing = otherEndpoints.length;
   for (const endpoint of otherEndpoints)
-    void context.statusOf(endpoint, PRE_VOTE_MS).then((status) => {
+    void context.statusOf(endpoint, withinMs).then((status) => {
       missing -= 1;
       if (status !== null && status.clusterId === ledger.clusterId) answered.push(status);
       context.changed();
     });
   const hasAnswered = (peer: PeerKey): boolean => peer === options.self || answered.some(({ self }) => self === peer);
   const voters = ledger.roster?.voters ?? [];
-  await context.until(() => missing === 0 || hasMajority(voters, hasAnswered), PRE_VOTE_MS);
+  await context.until(() => missing === 0 || (!isPatient && hasMajority(voters, hasAnswered)), withinMs);
   await context.until(() => missing === 0, PRE_VOTE_REST_MS);
   const vote = preVote(options.self, desk.ledger, [desk.status, ...answered]);
   return { vote, answered: new Set(answered.map(({ self }) => self)) };

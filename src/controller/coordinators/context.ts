@@ -7,6 +7,7 @@ import {
   type Ledger,
   type MembershipLease,
   MembershipList,
+  nextGeneration,
   type OverBecause,
   type RegistryChange,
   type RosterVoter,
@@ -162,9 +163,13 @@ export class CoordinatorContext {
     const answered = await this.options.calls.call(this.addressOf(to), request, withinMs);
     if (answered === null || nodeIdOf(answered.answer.voter) !== answered.from) return null;
     this.#answered(answered.answer.voter, sentMs);
-    const { roster, clusterId, voter } = answered.answer;
+    const { roster, clusterId, voter, outcome } = answered.answer;
     if (clusterId !== null && clusterId !== request.clusterId) this.met(voter, clusterId);
-    if (roster !== null && clusterId === this.desk.ledger.clusterId) this.desk.noteTerm(roster.term);
+    if (clusterId !== this.desk.ledger.clusterId) return answered.answer;
+    if (roster !== null) this.desk.noteTerm(roster.term);
+    // That voter may not have stored anything of the higher generation yet: who is refused for it knows of it all the same, and campaigns no more.
+    if (outcome.kind === "refused" && outcome.reason === "generation-over")
+      this.desk.noteTerm(nextGeneration(request.term));
     return answered.answer;
   }
 

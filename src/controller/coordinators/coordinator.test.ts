@@ -2,12 +2,18 @@
 
 import { describe, expect, test } from "vitest";
 import type { PeerKey } from "../../core/kit/ids.ts";
-import type { VoterRequest } from "../../core/lease/index.ts";
-import { LEASE_BOOT_WAIT_MS, LEASE_TRUST_MS, LEASE_TTL_MS, REGISTRY_ENTRIES_MAX } from "../../core/lease/limits.ts";
+import { Voter, type VoterRequest } from "../../core/lease/index.ts";
+import {
+  GENERATION_TERMS,
+  LEASE_BOOT_WAIT_MS,
+  LEASE_TRUST_MS,
+  LEASE_TTL_MS,
+  REGISTRY_ENTRIES_MAX,
+} from "../../core/lease/limits.ts";
 import { acquire, asked, ledgerOf, release, renew, rosterOf } from "../../core/lease/test-lease.ts";
 import { settled } from "../../loops/test-clock.ts";
 import type { Coordinator } from "./coordinator.ts";
-import { COORDINATOR_CALL_MS, DESK_REQUESTS_MAX, LEAVE_MS } from "./limits.ts";
+import { COORDINATOR_CALL_MS, DESK_REQUESTS_MAX, LEAVE_AT_STOP_MS, LEAVE_MS, REGISTRY_TURN_MS } from "./limits.ts";
 import { Bench, type Sent } from "./test-bench.ts";
 
 async function led(bench: Bench): Promise<Coordinator> {
@@ -155,6 +161,27 @@ describe("when a leadership has ended", () => {
     expect(await succession("c")).toBeLessThan(100);
   });
 
+  test("and whoever is near has a newer roster and a disk that hangs, the others lead, however far they are", async () => {
+    const bench = new Bench();
+    const newer = ledgerOf(rosterOf(0, 2, "a@1", "b@1", "c@1"));
+    bench.others.set("b", new Voter("b@1" as PeerKey, newer, bench.clock.nowMs));
+    bench.isLost = ({ to, request }) => to === "b" && request.kind !== "status";
+    bench.delayMs = ({ to }) => (to === "c" ? 200 : 1);
+    const coordinator = bench.start();
+    await bench.clock.advance(20_000);
+    expect(coordinator.leads).toBe(1);
+  });
+
+  test("and all others take longer to answer than a campaign waits at first, one leads: a leader could go on with such answers", async () => {
+    const bench = new Bench();
+    bench.delayMs = () => 700;
+    const coordinator = bench.start();
+    await bench.clock.advance(20_000);
+    expect(coordinator.leads).toBe(1);
+    await bench.clock.advance(20_000);
+    expect(coordinator.leads).toBe(1);
+  });
+
   test("and a majority knows a leader that this node can't hear, it asks a few times in a second, not without end", async () => {
     const bench = new Bench();
     const roster = rosterOf(0, 1, "a@1", "b@1", "c@1");
@@ -173,6 +200,57 @@ describe("when a leadership has ended", () => {
     const each = (bench.kinds("status").length - before) / 20 / bench.others.size;
     expect(each).toBeGreaterThan(1);
     expect(each).toBeLessThan(8);
+  });
+});
+
+describe("a voter that leaves while another one begins to lead", () => {
+  test("hears that it was removed, however many rounds the grants of the others cause before that is stored", async () => {
+    const names = Array.from({ length: 15 }, (_, at) => `${String.fromCodePoint(97 + at)}@1`);
+    const bench = new Bench(...names);
+    bench.delayMs = ({ to }) => to.codePointAt(0)! - 96;
+    const leaver = bench.others.get("b")!;
+    leaver.isLeaving = true;
+    const coordinator = bench.start();
+    bench.announce(coordinator);
+    await coordinator.answer("b", { kind: "leave" });
+    await bench.clock.advance(3_000);
+    expect(coordinator.leads).toBe(1);
+    for (const { roster } of [coordinator.ledger, leaver.ledger])
+      expect(roster!.voters.map(({ peer }) => peer)).toEqual(names.filter((name) => name !== "b@1"));
+  });
+});
+
+describe("a candidate that is about to leave", () => {
+  test("and wins what it had begun gives that up at once: no leader removes itself, and its lease would outlast it", async () => {
+    const bench = new Bench();
+    const coordinator = bench.start();
+    bench.isKept = ({ request }) => request.kind === "acquire";
+    await bench.clock.advance(10);
+    expect(bench.kinds("acquire").map(({ to }) => to)).toEqual(["b", "c"]);
+    const left = coordinator.leaveWithin(LEAVE_AT_STOP_MS);
+    bench.isKept = () => false;
+    bench.deliver();
+    await bench.clock.advance(10);
+    expect(coordinator.leads).toBeNull();
+    expect([...bench.others.values()].map((voter) => voter.leaderAt(bench.clock.nowMs))).toEqual([null, null]);
+    await bench.clock.advance(LEAVE_AT_STOP_MS);
+    expect(await left).toMatchObject({ kind: "refused" });
+  });
+});
+
+describe("a voter that has heard of a higher generation, and stored nothing of it yet", () => {
+  test("ends the leadership once, and not again and again at the speed of the network: who was refused waits to be admitted", async () => {
+    const bench = new Bench("a@1", "b@1", "c@1", "d@1", "e@1");
+    const coordinator = await led(bench);
+    bench.others.get("b")!.noteTerm(GENERATION_TERMS);
+    await bench.clock.advance(60_000);
+    expect(bench.news.filter(({ kind }) => kind === "elected")).toHaveLength(1);
+    expect([coordinator.leads, coordinator.ledger.term]).toEqual([null, 1]);
+    // Whoever was recovered admits it.
+    const { roster } = coordinator.ledger;
+    const recovered = { ...rosterOf(GENERATION_TERMS, 1, "e@1"), recoveredBy: "e@1" as PeerKey };
+    const { outcome } = await coordinator.answer("e", acquire("e@1", "a@1", GENERATION_TERMS + 1, recovered));
+    expect([roster?.term, outcome.kind]).toEqual([1, "accepted"]);
   });
 });
 
@@ -226,6 +304,30 @@ describe("the registry", () => {
     expect(await ask("unregister", entries[0]!)).toBe("done");
     expect(await ask("register", more)).toBe("done");
     expect(bench.fatals).toEqual([]);
+  });
+});
+
+describe("changes of the registry that wait for a member which answers nothing", () => {
+  test("are refused after a while, and not made when whoever asked has long given up", async () => {
+    const bench = new Bench();
+    const coordinator = await led(bench);
+    bench.isLost = ({ to, request }) => to === "c" && request.kind === "status";
+    const answers: { at: number; kind: string; tookMs: number }[] = [];
+    for (let at = 0; at < 60; at++) {
+      bench.announce(coordinator);
+      const sinceMs = bench.clock.nowMs;
+      const entry = { backendHash: `hash-${at}`, endpoint: `https://island-${at}` };
+      const asked = coordinator.answer("b", { kind: "registry", change: "register", entry, isForwarded: true });
+      void asked.then(({ kind }) => answers.push({ at, kind, tookMs: bench.clock.nowMs - sinceMs }));
+      await bench.clock.advance(300);
+    }
+    bench.isLost = () => false;
+    await bench.clock.advance(5_000);
+    expect(answers.map(({ at }) => at)).toEqual(Array.from({ length: 60 }, (_, at) => at));
+    expect(Math.max(...answers.map(({ tookMs }) => tookMs))).toBeLessThanOrEqual(
+      REGISTRY_TURN_MS + COORDINATOR_CALL_MS + 50,
+    );
+    expect(answers.at(-1)!.kind).toBe("done");
   });
 });
 

@@ -23,7 +23,7 @@ import type { AnswerTo, CoordinatorRequest, LeaveResult } from "../../ports/coor
 import { type Campaign, campaign } from "./campaign.ts";
 import { CoordinatorContext, type CoordinatorOptions } from "./context.ts";
 import { Leading } from "./leading.ts";
-import { FOUNDING_EVERY_MS, RELEASED_AWAY_MS, STOP_MS, VAIN_DOUBLINGS_MAX } from "./limits.ts";
+import { FOUNDING_EVERY_MS, RELEASED_AWAY_MS, STOP_MS, VAIN_DOUBLINGS_MAX, WANTED_AGAIN_MS } from "./limits.ts";
 import { Membership } from "./membership.ts";
 import { Registration } from "./registration.ts";
 import { RegistryWrites } from "./registry-writes.ts";
@@ -292,7 +292,7 @@ export class Coordinator {
   }
 
   async #campaign(): Promise<void> {
-    let campaigned = await campaign(this.#context);
+    let campaigned = await campaign(this.#context, this.#vain === VAIN_DOUBLINGS_MAX);
     while (campaigned.kind === "won") {
       this.#vain = 0;
       campaigned = await this.#lead(campaigned.leader);
@@ -323,11 +323,17 @@ export class Coordinator {
     this.#context.changed();
     await this.#ended;
     this.#leading = null;
-    const isOutvoted = leader.over === "higher-term" && !this.#context.isStopped && this.#mayCampaign;
-    const next: Campaign = isOutvoted ? await campaign(this.#context) : { kind: "lost" };
+    const next: Campaign = (await this.#mayGoOn(leader)) ? await campaign(this.#context) : { kind: "lost" };
     if (next.kind === "won") leading.goesOn();
     else leading.giveBack();
     return next;
+  }
+
+  /** Outvoted, and still wanted: its elector hears of the end as well, wants nothing more, and wants again when its work has wound up. */
+  async #mayGoOn({ over }: QuorumLeader): Promise<boolean> {
+    if (over !== "higher-term") return false;
+    await this.#context.until(() => this.#context.isWanted, WANTED_AGAIN_MS);
+    return !this.#context.isStopped && this.#mayCampaign;
   }
 
   #released(): void {

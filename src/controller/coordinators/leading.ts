@@ -57,12 +57,13 @@ export class Leading {
   /** Until it is over, and everything that it did has ended. */
   async live(): Promise<void> {
     const { leader } = this;
-    const { options, bell } = this.#context;
+    const { options, bell, desk } = this.#context;
     for (;;) {
       const now = this.#context.now();
       leader.passTime(now);
       this.yieldIfDue();
-      if (!this.#context.isWanted) leader.release();
+      // Also of a campaign that began before that: nobody removes itself from the voters, so who leaves must not lead.
+      if (!this.#context.isWanted || desk.isLeaving) leader.release();
       if (leader.over !== null || this.#context.isStopped) break;
       if (this.isOpen) this.#open();
       this.#changeVoters(now);
@@ -151,7 +152,10 @@ export class Leading {
     this.#sentNews = this.leader.news;
     const removed = [...this.#removed.values()].map(({ voter }) => voter);
     const round = this.leader.round([...this.#met.values(), ...removed]);
-    for (const [peer, one] of this.#removed) if (--one.rounds === 0) this.#removed.delete(peer);
+    const { committed } = this.leader;
+    // Until a majority has stored it, nobody outside hears of it, however many rounds there are (each new grant is followed by one).
+    for (const [peer, one] of this.#removed)
+      if (committed !== null && !isVoter(committed, peer) && --one.rounds === 0) this.#removed.delete(peer);
     const asked = new Set(round.map(({ to }) => to.peer));
     for (const peer of this.#reached.keys()) if (!asked.has(peer)) this.#reached.delete(peer);
     for (const sent of round) void this.#send(sent);

@@ -6,7 +6,7 @@ import { ROUND_ANSWERED_MS } from "../../core/lease/limits.ts";
 export const COORDINATOR_CALL_MS = 1_000;
 /** Requests that wait for their turn at a voter, while its disk writes. What comes above it is not answered, as if it had been lost. */
 export const DESK_REQUESTS_MAX = 256;
-/** Who leads, asked of everybody before a campaign. */
+/** Who leads, asked of everybody before a campaign; after some in vain, for as long as a call may take. */
 export const PRE_VOTE_MS = 500;
 /** Where a majority has said that nobody leads, the others may answer within this. */
 export const PRE_VOTE_REST_MS = 50;
@@ -17,10 +17,12 @@ export const TURN_MS_MIN = 15;
 export const TURN_MS_MAX = 400;
 /** So many of the last calls and writes say what one takes. */
 export const PACE_KEPT = 32;
-/** The rest after a campaign that came to nothing doubles so often, while nobody leads. */
+/** The rest after a campaign that came to nothing doubles so often, while nobody leads; from then on answers that are late are waited for. */
 export const VAIN_DOUBLINGS_MAX = 4;
 /** Rounds of renewals that a voter still gets after its removal was decided: one is on its way to the voters, the next ones have the news. */
 export const REMOVED_ROUNDS = 4;
+/** A leader that was outvoted is wanted again within this, or gives its lease back: an elector does so in the same turn in which its work ends. */
+export const WANTED_AGAIN_MS = 50;
 /** Whoever released lets others go first. */
 export const RELEASED_AWAY_MS = 1_000;
 /** Between two announcements. */

@@ -91,7 +91,8 @@ export class Membership {
   /** Nobody waits for that file: after a restart it saves the time until the others announce themselves again. */
   async #keep(): Promise<void> {
     const { members, options } = this.#context;
-    if (this.#isKeeping || this.#context.isStopped || options.membershipFile === undefined) return;
+    // Who stops keeps the lease that it had: at another address it takes this one out of the registry.
+    if (this.#isKeeping || this.#isEnding || this.#context.isStopped || options.membershipFile === undefined) return;
     this.#isKeeping = true;
     try {
       await options.membershipFile.write(members.active(options.clock.wallMs()));
@@ -110,6 +111,8 @@ export class Membership {
 
   async #leave(): Promise<LeaveResult> {
     const { desk, members, otherEndpoints } = this.#context;
+    // Asked again, where the first answer was lost: what fails now would bring it back.
+    if (this.#hasLeft) return { kind: "left" };
     if (this.#isSoleVoter) return { kind: "sole-voter" };
     const statuses = await Promise.all(otherEndpoints.map((endpoint) => this.#context.statusOf(endpoint)));
     const silent = otherEndpoints.filter((_, at) => statuses[at] === null);

@@ -13,7 +13,7 @@ export class Registration {
   readonly #context: CoordinatorContext;
   readonly #writes: RegistryWrites;
   readonly #backendHash: string;
-  /** Where this voter was reached before it moved; null: nowhere else. */
+  /** Where this node was reached before it moved; null: nowhere else. */
   readonly #formerEndpoint: string | null;
   #isWithdrawn = false;
   #underWay: Promise<unknown> = Promise.resolve();
@@ -22,9 +22,11 @@ export class Registration {
     this.#context = context;
     this.#writes = writes;
     this.#backendHash = backendHash;
-    const { self, ledger, endpoint } = context.options;
-    const known = ledger.roster?.voters.find(({ peer }) => peer === self)?.endpoint ?? endpoint;
-    this.#formerEndpoint = known === endpoint ? null : known;
+    const { self, ledger, leases = [], endpoint } = context.options;
+    const voter = ledger.roster?.voters.find(({ peer }) => peer === self);
+    // Who was stopped in order is no voter any more, and is still registered.
+    const known = voter ?? leases.find(({ identity }) => identity === context.selfId) ?? { endpoint };
+    this.#formerEndpoint = known.endpoint === endpoint ? null : known.endpoint;
   }
 
   /** Also before the next attempt: all nodes of an island that starts would ask at once. */

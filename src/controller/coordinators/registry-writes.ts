@@ -33,7 +33,8 @@ export class RegistryWrites {
   async write(request: RegistryRequest): Promise<RegistryAnswer> {
     const leading = this.#leading();
     if (leading?.isOpen === true) {
-      const turn = this.#last.then(() => this.#change(leading, request));
+      const untilMs = this.#context.now().monotonicMs + REGISTRY_TURN_MS;
+      const turn = this.#last.then(() => this.#inTurn(untilMs, leading, request));
       this.#last = turn.catch(() => undefined);
       return turn;
     }
@@ -47,6 +48,15 @@ export class RegistryWrites {
     );
     // It may have been written, and its answer lost.
     return forwarded ?? { kind: "unknown" };
+  }
+
+  /**
+   * Each change asks all members first, and one of them may be silent: changes come faster than that, from nodes that register themselves again. None
+   * is made long after whoever asked for it has given up.
+   */
+  async #inTurn(untilMs: number, leading: Leading, request: RegistryRequest): Promise<RegistryAnswer> {
+    const isLate = this.#context.now().monotonicMs > untilMs;
+    return isLate ? { kind: "not-leader", leaderEndpoint: null } : this.#change(leading, request);
   }
 
   async #change(leading: Leading, { change, entry }: RegistryRequest): Promise<RegistryAnswer> {

@@ -170,6 +170,19 @@ describe("leave", () => {
     expect(all.node("c").logged).toEqual(expect.arrayContaining(["tc_left", "tc_rejoined"]));
   });
 
+  test("that is asked for again is done: it does not bring the node back, although nobody that it knows leads any more", async () => {
+    const all = await settled(...ABC);
+    const name = follower(all);
+    const left = all.service(name).leave();
+    await all.until(() => all.service(name).view().hasLeft);
+    await left;
+    await all.clock.advance(10_000);
+    expect(await all.service(name).leave()).toEqual({ kind: "left" });
+    await all.clock.advance(10_000);
+    expect(all.service(name).view().hasLeft).toBe(true);
+    expect(all.service(all.leaders[0]!).members().voters).toHaveLength(2);
+  });
+
   test("of the leader: another leads first", async () => {
     const all = await settled(...ABC);
     const [leader] = all.leaders as [string];
@@ -334,6 +347,15 @@ describe("a node that moves", () => {
     await all.settle();
     expect(await all.until(() => !endpoints().includes("c"))).toBe(true);
     expect(endpoints()).toEqual(["a", "b", "c.new"]);
+    // Stopped in order, it is no voter any more, and its registration is kept.
+    const stopped = all.node("c");
+    await Promise.all([stopped.service.stop(), all.clock.advance(3_000)]);
+    all.nodes.delete("c");
+    expect(endpoints()).toEqual(["a", "b", "c.new"]);
+    await all.start("c", { disk: stopped.disk, endpoint: "c.newer", seeds: ABC });
+    await all.settle();
+    expect(await all.until(() => !endpoints().includes("c.new"))).toBe(true);
+    expect(endpoints()).toEqual(["a", "b", "c.newer"]);
     const [ofB, ofC] = [all.kill("b"), all.kill("c")];
     await all.start("b", { disk: ofB, endpoint: "c.new", seeds: ABC, backendHash: "one" });
     await all.start("c", { disk: ofC, endpoint: "b", seeds: ABC, backendHash: "one" });

@@ -29,6 +29,8 @@ export class Bench implements CoordinatorCalls, LedgerFile {
   readonly fatals: unknown[] = [];
   /** What never arrives. */
   isLost: Which = () => false;
+  /** How long an answer takes. */
+  delayMs: (sent: Sent) => number = () => ANSWER_MS;
   /** What is answered, and whose answer is kept until `deliver`. */
   isKept: Which = () => false;
   /** What is under way until `arrive`. */
@@ -124,7 +126,7 @@ export class Bench implements CoordinatorCalls, LedgerFile {
         resolve({ from: to, answer });
       };
       if (this.isKept(sent)) this.#kept.push(arrive);
-      else this.clock.setTimer(this.clock.nowMs + ANSWER_MS, arrive);
+      else this.clock.setTimer(this.clock.nowMs + this.delayMs(sent), arrive);
     });
   }
 

@@ -91,6 +91,29 @@ describe("a write", () => {
     expect(stage.state.values.get("a")?.value).toBe(1);
   });
 
+  it("is counted where it is decided, by what became of it; what there was nothing to delete for is none", async () => {
+    const { stage, store } = await leading();
+    const { values } = stage.state;
+    const version = await put(stage, "a");
+    const remove = (ifVersion: number | null) => values.delete({ name: "a", ifVersion, fence: null });
+    await expect(remove(version + 1)).rejects.toMatchObject({ code: "VERSION_CONFLICT" });
+    await expect(put(stage, "a", 1, { fence: { scope: "s", epoch: 1 } })).rejects.toMatchObject({
+      code: "STALE_EPOCH",
+    });
+    await expect(put(stage, "")).rejects.toMatchObject({ code: "BAD_REQUEST" });
+    await remove(version);
+    await remove(null);
+    stage.log.isHolding = true;
+    const writing = watch(values.put(putting("a")));
+    await drain();
+    stage.log.answer({ outcome: "unknown" });
+    await drain();
+    expect(writing.code).toBe("OUTCOME_UNKNOWN");
+    expect(values.stats.writes).toEqual({ committed: 2, stale: 1, conflict: 1, full: 0, unknown: 1 });
+    const none = { committed: 0, stale: 0, conflict: 0, full: 0, unknown: 0 };
+    expect(stageOn(store).state.values.stats.writes).toEqual(none);
+  });
+
   it("whose fate is not known says so, and never that it failed (trap 66)", async () => {
     const { stage } = await leading();
     stage.log.isHolding = true;

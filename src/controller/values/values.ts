@@ -1,7 +1,7 @@
 // Values on one node: the leader of the cluster decides, every node shows the applied state and its last changes.
 
 import { canonicalJson } from "../../core/events/index.ts";
-import { TenureError } from "../../core/kit/errors.ts";
+import { type ErrorCode, TenureError } from "../../core/kit/errors.ts";
 import { INTEGER_MAX, VALUES_PAGE_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { Json } from "../../core/kit/json.ts";
 import { isOfValue, type StateFold, type StateRecord } from "../../core/state/index.ts";
@@ -23,6 +23,7 @@ import type {
   ValuesPage,
   ValuesStats,
   ValueView,
+  ValueWriteOutcome,
 } from "../../ports/values.ts";
 import type { Door } from "../leadership/reign.ts";
 import { LastChanges } from "./last-changes.ts";
@@ -30,6 +31,14 @@ import type { ValuesReign } from "./values-reign.ts";
 import { ValueWatchers } from "./watchers.ts";
 
 const decoder = new TextDecoder();
+
+/** What became of a write that was refused; what is not here was never decided. */
+const OUTCOMES: Readonly<Partial<Record<ErrorCode, ValueWriteOutcome>>> = {
+  STALE_EPOCH: "stale",
+  VERSION_CONFLICT: "conflict",
+  QUOTA_EXCEEDED: "full",
+  OUTCOME_UNKNOWN: "unknown",
+};
 
 export interface ValuesServiceOptions {
   readonly door: () => Door<{ readonly values: ValuesReign }>;
@@ -47,6 +56,7 @@ export interface ValuesServiceOptions {
 export class ValuesService implements Values {
   readonly #options: ValuesServiceOptions;
   readonly #watchers = new ValueWatchers();
+  readonly #writes: Record<ValueWriteOutcome, number> = { committed: 0, stale: 0, conflict: 0, full: 0, unknown: 0 };
   #last: LastChanges;
 
   constructor(options: ValuesServiceOptions) {
@@ -61,7 +71,7 @@ export class ValuesService implements Values {
 
   get stats(): ValuesStats {
     const { size, bytes } = this.#options.applied.values;
-    return { values: size, bytes, watching: this.#watchers.total };
+    return { values: size, bytes, watching: this.#watchers.total, writes: { ...this.#writes } };
   }
 
   // ---- what the leader decides ---------------------------------------------------------------------
@@ -90,7 +100,15 @@ export class ValuesService implements Values {
     // Who has one has read one: a node that could not would have stopped.
     const missing = applied.values.size > 0 ? [] : unready();
     if (missing.length > 0) throw notReady(missing);
-    return reign.values.change(command);
+    try {
+      const version = await reign.values.change(command);
+      if (version !== null) this.#writes.committed++;
+      return version;
+    } catch (error) {
+      const outcome = TenureError.is(error) ? OUTCOMES[error.code] : undefined;
+      if (outcome !== undefined) this.#writes[outcome]++;
+      throw error;
+    }
   }
 
   #wallMs(): number {

@@ -19,6 +19,8 @@ export interface ChangeView {
   readonly isReplaced: (peer: PeerKey) => boolean;
   /** It answered the last round. */
   readonly hasAnswered: (peer: PeerKey) => boolean;
+  /** It has been asked for as long, and has not. */
+  readonly isSilent: (peer: PeerKey) => boolean;
 }
 
 /** The voters that come next; null: they stay. */
@@ -40,8 +42,8 @@ function leavingOf({ voters, isLeaving }: ChangeView): readonly RosterVoter[] {
   return voters.filter(({ peer }) => isLeaving(peer));
 }
 
-function retiredOf({ voters, listed, hasAnswered, self }: ChangeView): readonly RosterVoter[] {
-  const gone = voters.filter(({ peer }) => peer !== self && !listed.has(nodeIdOf(peer)) && !hasAnswered(peer));
+function retiredOf({ voters, listed, isSilent, self }: ChangeView): readonly RosterVoter[] {
+  const gone = voters.filter(({ peer }) => peer !== self && !listed.has(nodeIdOf(peer)) && isSilent(peer));
   // An odd roster's quorum is lowered by the second one only. Of two voters the leader alone would be the rest: silence must not decide that.
   const lowered = voters.length - (voters.length % 2 === 0 ? 1 : 2);
   const isLower = gone.length >= voters.length - lowered && majorityOf(lowered) < majorityOf(voters.length);

@@ -15,6 +15,7 @@ export {
   generationOf,
   isVoter,
   majorityOf,
+  nextGeneration,
   positionOf,
   recovered,
 } from "./roster.ts";

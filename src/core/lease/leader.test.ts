@@ -1,10 +1,13 @@
 // The leader's rules, each sentence of the design (2.3 to 2.7) by its own test.
 
 import { describe, expect, test } from "vitest";
+import { Candidacy } from "./candidacy.ts";
 import { CLOCK_DRIFT_MAX, MEMBERS_MAX } from "../kit/limits.ts";
 import { LEASE_TRUST_MS, LEASE_TTL_MS, ROUND_ANSWERED_MS, LEASE_TERM_JUMP_MAX } from "./limits.ts";
+import type { Outgoing } from "./model.ts";
 import { isVoter, positionOf } from "./roster.ts";
 import {
+  CLUSTER,
   accepted,
   asked,
   at,
@@ -245,6 +248,27 @@ describe("voters", () => {
     for (const ms of [1_005, 1_006]) round(leader, ms, [...names, "n31@2"], ["n31@2"]);
     expect(leader.changeVoters(at(1_007), votersOf("n31@2"), ids)).toBe(true);
     expect(leader.roster.voters.at(-1)!.peer).toBe("n31@2");
+  });
+
+  test("who has had no time to answer a new leader is not gone: where nobody is listed yet, nobody is retired at once", () => {
+    const names = ["a@1", "b@1", "c@1"];
+    const candidacy = new Candidacy({
+      self: peer("a@1"),
+      clusterId: CLUSTER,
+      roster: rosterOf(0, 1, ...names, "d@1"),
+      term: 1,
+    });
+    const all = (): readonly Outgoing[] => [candidacy.ownRequest(), ...candidacy.otherRequests()];
+    candidacy.took(candidacy.ownRequest(), at(0), accepted(candidacy.ownRequest()));
+    for (const sent of all()) if (names.includes(sent.to.peer)) candidacy.took(sent, at(0), accepted(sent));
+    const leader = candidacy.leader();
+    round(leader, 1, names);
+    const alone = new Set(["a"]);
+    expect(leader.changeVoters(at(2), [], alone)).toBe(false);
+    round(leader, 1_000, names);
+    expect(leader.changeVoters(at(1_001), [], alone)).toBe(false);
+    expect(leader.changeVoters(at(3 + ROUND_ANSWERED_MS), [], alone)).toBe(true);
+    expect(leader.roster.voters.map((voter) => voter.peer)).toEqual(names);
   });
 
   test("a voter is removed only if a majority of C′ answered the last round", () => {

@@ -80,6 +80,8 @@ export class QuorumLeader {
   #mark: Position | null = null;
   #registry: RegistryChange | null = null;
   #over: OverBecause | null = null;
+  /** Since when it asks all voters, by the monotonic clock. */
+  #openedMs: number | null = null;
   #news = 0;
 
   constructor({ self, clusterId, term, roster, proofs, granted }: LeaderOptions) {
@@ -204,6 +206,8 @@ export class QuorumLeader {
   /** The next change of voters, where one is due and allowed. True: there is a new roster to send. */
   changeVoters(now: Instant, listed: readonly RosterVoter[], listedIds: ReadonlySet<string>): boolean {
     if (!this.#mayChange(now)) return false;
+    const openedMs = (this.#openedMs ??= now.monotonicMs);
+    const isYoung = now.monotonicMs - openedMs <= ROUND_ANSWERED_MS;
     const { voters } = this.#roster;
     const next = dueVoters({
       self: this.self,
@@ -213,6 +217,7 @@ export class QuorumLeader {
       isLeaving: (peer) => this.#leaving.has(peer),
       isReplaced: (peer) => this.#replaced.has(peer),
       hasAnswered: (peer) => this.#hasAnswered(peer, now),
+      isSilent: (peer) => !isYoung && !this.#hasAnswered(peer, now),
     });
     if (next === null) return false;
     this.#advance(withVoters(this.#roster, next));

@@ -87,6 +87,7 @@ describe("the next voters", () => {
           isLeaving: (one) => leaving.includes(nameOf(one)),
           isReplaced: (one) => one.endsWith("@1") && replaced.includes(nameOf(one)),
           hasAnswered,
+          isSilent: (one) => !hasAnswered(one),
         });
         if (next === null) return;
         const removed = voters.filter((voter) => !next.includes(voter));
@@ -123,6 +124,7 @@ describe("the next voters", () => {
       isLeaving: () => false,
       isReplaced: () => false,
       hasAnswered: (one) => alive.includes(one.split("@")[0]!),
+      isSilent: (one) => !alive.includes(one.split("@")[0]!),
     })?.length;
   };
 
@@ -137,6 +139,7 @@ describe("the next voters", () => {
       listed: new Set(["a", "b", "c"]),
       isLeaving: () => false,
       hasAnswered: () => true,
+      isSilent: () => false,
     };
     const joiners = votersOf("c@2");
     const isReplaced = (one: string): boolean => one === "c@1";

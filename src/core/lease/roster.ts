@@ -15,6 +15,11 @@ export function generationOf(term: number): number {
   return Math.floor(term / GENERATION_TERMS);
 }
 
+/** The first term of the generation after that of this one. */
+export function nextGeneration(term: number): number {
+  return (generationOf(term) + 1) * GENERATION_TERMS;
+}
+
 /** Whether somebody who knows of the one term believes the other one: terms rise by one, and forged or corrupt ones by anything (trap 31). */
 export function isCredible(term: number, known: number): boolean {
   if (!Number.isSafeInteger(term)) return false;
@@ -79,7 +84,7 @@ export function founded(clusterId: string, self: RosterVoter): Ledger {
 export function recovered(ledger: Ledger, self: RosterVoter): Ledger {
   const { roster } = ledger;
   assert(ledger.clusterId !== null && roster !== null, "only a member of a cluster can be recovered");
-  const term = (generationOf(Math.max(ledger.term, roster.term)) + 1) * GENERATION_TERMS;
+  const term = nextGeneration(Math.max(ledger.term, roster.term));
   return {
     ...ledger,
     term,

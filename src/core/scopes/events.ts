@@ -15,7 +15,7 @@ import {
 } from "../kit/limits.ts";
 import { SCOPE_SESSION_BYTES_MAX } from "./limits.ts";
 
-export const SCOPE_EVENT_VERSION = 1;
+const SCOPE_EVENT_VERSION = 1;
 const MAGIC = 0x53;
 const KINDS = ["granted", "resigned", "expired", "forced", "resign-requested"] as const;
 const EVENT_BYTES = 256;

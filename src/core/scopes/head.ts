@@ -1,17 +1,17 @@
 // The leader's head of the scopes: the applied ones, and on top of them what this leader has appended (core/kit/keyed/head.ts).
 
-import { Head } from "../kit/keyed/head.ts";
+import { KeyedHead } from "../kit/keyed/head.ts";
 import type { ScopeEvent } from "./events.ts";
 import type { ScopesFold, ScopesReader } from "./fold.ts";
 import { epochAt, evolveScope, type ScopeState } from "./scope-state.ts";
 
 export class ScopesHead<Batch> implements ScopesReader {
   readonly #applied: ScopesFold;
-  readonly #head: Head<ScopeState, Batch>;
+  readonly #head: KeyedHead<ScopeState, Batch>;
 
   constructor(applied: ScopesFold) {
     this.#applied = applied;
-    this.#head = new Head(
+    this.#head = new KeyedHead(
       (scope) => applied.get(scope),
       (state) => [Number((state?.hold ?? null) !== null)],
     );

@@ -2,5 +2,5 @@
 
 export { StateFold } from "./fold.ts";
 export { StateHead, type StateKey } from "./head.ts";
-export { decodeRecord, encodeRecord, isOfValue, type StateChange, type StateRecord } from "./records.ts";
+export { decodeRecord, encodeRecord, isOfValue, type StateRecord } from "./records.ts";
 export { withNewLine } from "./snapshot.ts";

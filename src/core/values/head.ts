@@ -1,16 +1,16 @@
 // The leader's head of the values: the applied ones, and on top of them what this leader has appended (core/kit/keyed/head.ts).
 
-import { Head } from "../kit/keyed/head.ts";
+import { KeyedHead } from "../kit/keyed/head.ts";
 import type { ValuesFold, ValuesReader } from "./fold.ts";
 import { evolveValue, type ValueEvent, type ValueState, weighValue } from "./value-state.ts";
 
 export class ValuesHead<Batch> implements ValuesReader {
   readonly #applied: ValuesFold;
-  readonly #head: Head<ValueState, Batch>;
+  readonly #head: KeyedHead<ValueState, Batch>;
 
   constructor(applied: ValuesFold) {
     this.#applied = applied;
-    this.#head = new Head((name) => applied.get(name), weighValue);
+    this.#head = new KeyedHead((name) => applied.get(name), weighValue);
   }
 
   get size(): number {

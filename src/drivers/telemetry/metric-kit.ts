@@ -8,12 +8,15 @@ import type {
   MeshServerStats,
   ServerStats,
 } from "../../ports/server-stats.ts";
+import type { ValuesStats } from "../../ports/values.ts";
 
 export interface MetricsSource {
   readonly server: ServerStats;
   readonly jobs: JobsServerStats;
   /** Null: the site is standalone. */
   readonly mesh: MeshServerStats | null;
+  /** Null: a site on Postgres keeps none. */
+  readonly values: ValuesStats | null;
   /** Null: this node is no transaction coordinator. */
   readonly coordinators: CoordinatorServerStats | null;
   readonly http: Omit<HttpStats, "lastBackupAtMs">;

@@ -4,6 +4,7 @@
 import { COORDINATOR_METRICS } from "./coordinator-metrics.ts";
 import { JOB_METRICS } from "./job-metrics.ts";
 import { MESH_METRICS } from "./mesh-metrics.ts";
+import { VALUE_METRICS } from "./value-metrics.ts";
 import { buckets, by, counter, gauge, histogram, labelled, type Sample, type ServerMetric } from "./metric-kit.ts";
 
 export const SERVER_METRICS: readonly ServerMetric[] = [
@@ -167,6 +168,7 @@ export const SERVER_METRICS: readonly ServerMetric[] = [
     (s) => s.droppedLogLines,
   ),
   ...JOB_METRICS,
+  ...VALUE_METRICS,
   ...MESH_METRICS,
   ...COORDINATOR_METRICS,
 ];

@@ -39,7 +39,7 @@ import type { Logger } from "../../ports/logger.ts";
 import type { MeshLines } from "../../ports/mesh/lines.ts";
 import type { MeshLinks } from "../../ports/mesh/links.ts";
 import type { Scopes } from "../../ports/scopes.ts";
-import type { Values } from "../../ports/values.ts";
+import type { Values, ValuesStats } from "../../ports/values.ts";
 import type { JobsServerStats } from "../../ports/server-stats.ts";
 import type { VerifySignature } from "../../ports/signatures.ts";
 import type { Views } from "../../ports/views.ts";
@@ -152,6 +152,8 @@ export interface NodeServices {
   /** Null: this site takes part in no mesh. */
   readonly receipts: ReceiptsService | null;
   stats(): JobsServerStats;
+  /** Null: nodes on Postgres keep no values. */
+  valuesStats(): ValuesStats | null;
   /** Answers nobody any more; the log and what is under it go on. */
   stop(): Promise<void>;
 }
@@ -211,6 +213,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
     meshState: site.meshState,
     arrivals: site.arrivals,
     receipts: site.receipts,
+    valuesStats: () => state?.values.stats ?? null,
     stats: () => jobsStats({ jobs, feeder, meter, fold, events: events.head(), archive: log.archive() }),
     stop: async () => {
       site.close();

@@ -5,6 +5,7 @@ import { Coordinator } from "../../controller/coordinators/coordinator.ts";
 import { Bench } from "../../controller/coordinators/test-bench.ts";
 import { seededRandom } from "../../core/kit/random.ts";
 import { LEASE_TTL_MS } from "../../core/lease/limits.ts";
+import { acquire, asked, release } from "../../core/lease/test-lease.ts";
 import { settled } from "../../loops/test-clock.ts";
 import { assembleCoordination, type Coordination, CoordinatorQuorum } from "./coordinators.ts";
 
@@ -112,6 +113,24 @@ describe("the coordinator's leadership and the work of `lead`", () => {
     expect(story.length).toBe(2);
     await bench.clock.advance(1);
     expect(story.slice(2)).toEqual(["ends", "release to b", "release to c"]);
+  });
+
+  it("of a leadership that was outvoted: nothing is released, the coordinator leads on in a higher term when the work has wound up", async () => {
+    const rig = rigged();
+    const { bench, story } = rig;
+    void work(rig);
+    await bench.clock.advance(1_500);
+    const tell = bench.isLost;
+    bench.isLost = (sent) => tell(sent) || (sent.to === "b" && sent.request.kind === "renew");
+    await bench.clock.advance(LEASE_TTL_MS);
+    // The leader's lease at b is over, and c has asked for a term there, and given it up.
+    const b = bench.others.get("b")!;
+    for (const request of [acquire("c@1", "b@1", 2, b.ledger.roster), release("c@1", "b@1", 2)])
+      expect(asked(b, bench.clock.nowMs, request)).toBe("accepted");
+    bench.isLost = tell;
+    await bench.clock.advance(1_000 + WIND_UP_MS + 50);
+    expect(bench.news.at(-2)).toEqual({ kind: "over", term: 1, because: "higher-term" });
+    expect(story).toEqual(["begins 1", "aborts", "ends", "begins 3"]);
   });
 
   it("a higher generation closes the elector's gate in the moment in which the coordinator hears of it", async () => {

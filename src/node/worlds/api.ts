@@ -25,7 +25,7 @@ export interface ApiParts {
   readonly cluster: Cluster;
   readonly services: Pick<
     NodeServices,
-    "parts" | "scopes" | "values" | "stats" | "lines" | "links" | "meshState" | "arrivals"
+    "parts" | "scopes" | "values" | "stats" | "valuesStats" | "lines" | "links" | "meshState" | "arrivals"
   >;
   readonly server: () => ServerStats;
   readonly options: Pick<ServerNodeOptions, "logs" | "diagnostics" | "onFatal">;
@@ -41,6 +41,7 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
     server: server(),
     jobs: services.stats(),
     mesh: services.meshState?.stats() ?? null,
+    values: services.valuesStats(),
     coordinators: coordinators?.stats() ?? null,
     http: api.stats(),
     apiCertificateNotAfterMs: notAfterMs(api.certificate()),

@@ -58,9 +58,12 @@ beforeAll(async () => {
   await written("any-use", ["spiffe://prod/server/n1"], []);
 });
 
-function configured(certFile: string | null, trustDomain: string | null = "prod"): Pick<ServerConfig, "api" | "peer"> {
+function configured(
+  certFile: string | null,
+  { trustDomain = "prod" as string | null, nodeId = "n1" } = {},
+): Pick<ServerConfig, "api" | "peer" | "nodeId"> {
   const tls = certFile === null ? null : { certFile: file(certFile), clientCaFile: null, trustDomain };
-  return { api: { tls }, peer: { tls: null } } as unknown as Pick<ServerConfig, "api" | "peer">;
+  return { nodeId, api: { tls }, peer: { tls: null } } as unknown as ServerConfig;
 }
 
 function refusalOf(run: () => unknown): { readonly exit: number; readonly message: string } {
@@ -75,8 +78,8 @@ function refusalOf(run: () => unknown): { readonly exit: number; readonly messag
 
 describe("who a coordinator is", () => {
   it("the node id of its certificate, whatever the certificate says of hosts and uses", () => {
-    expect(coordinatorIdentity(configured("n-7.crt"), SELF)).toBe("n-7");
-    expect(coordinatorIdentity(configured("n-7.crt", null), SELF)).toBe("n-7");
+    expect(coordinatorIdentity(configured("n-7.crt", { nodeId: "n-7" }), SELF)).toBe("n-7");
+    expect(coordinatorIdentity(configured("n-7.crt", { nodeId: "n-7", trustDomain: null }), SELF)).toBe("n-7");
     expect(coordinatorIdentity(configured("any-use"), SELF)).toBe("n1");
   });
 
@@ -95,6 +98,7 @@ describe("who a coordinator is", () => {
     ["an operator's", "operator", /names spiffe:\/\/prod\/operator\/joe, not spiffe:\/\/prod\/server/],
     ["another trust domain", "staging", /names spiffe:\/\/staging\/server\/n1, of another trust domain than prod/],
     ["a certificate for servers alone", "server-only", /is for servers alone/],
+    ["another node's", "n-7.crt", /it is the certificate of node n-7, and this node is n1 \(node_id\)/],
   ])("%s: exit 78, and how to get another one", (_name, certFile, why) => {
     const { exit, message } = refusalOf(() => coordinatorIdentity(configured(certFile), SELF));
     expect(exit).toBe(78);

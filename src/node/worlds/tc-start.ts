@@ -21,11 +21,20 @@ import { ANNOUNCED_AGAIN_MS, ANNOUNCED_MS } from "./limits.ts";
 /** Of a certificate's uses: to say who a client is. */
 const CLIENT_AUTH = "1.3.6.1.5.5.7.3.2";
 
+type OfNode = Pick<ServerConfig, "api" | "peer" | "nodeId">;
+
 /**
  * This node among coordinators: the node id in the API's certificate. Without TLS, which only a node alone may be, it is made of its address. Throws
- * CERTIFICATE_INVALID.
+ * CERTIFICATE_INVALID, also where the certificate is another node's: two nodes that show one identity take each other's place among the voters.
  */
-export function coordinatorIdentity(config: Pick<ServerConfig, "api" | "peer">, endpoint: string): string {
+export function coordinatorIdentity(config: OfNode, endpoint: string): string {
+  const { nodeId, api } = config;
+  const found = certified(config, endpoint);
+  if (api.tls === null || found === nodeId) return found;
+  throw unusable(api.tls.certFile, `it is the certificate of node ${found}, and this node is ${nodeId} (node_id)`);
+}
+
+function certified(config: OfNode, endpoint: string): string {
   const { tls } = config.api;
   if (tls === null) return identityOfEndpoint(endpoint);
   const { subjectAltName, uses } = read(tls.certFile);
@@ -46,8 +55,8 @@ export function identityOfEndpoint(endpoint: string): string {
 }
 
 /** Of certificates that are read again: another identity would be another member. Throws CERTIFICATE_INVALID, and has changed nothing. */
-export function sameIdentity(config: Pick<ServerConfig, "api" | "peer">, endpoint: string, identity: string): void {
-  const found = coordinatorIdentity(config, endpoint);
+export function sameIdentity(config: OfNode, endpoint: string, identity: string): void {
+  const found = certified(config, endpoint);
   if (found === identity) return;
   const text = `the API's certificate is now one of node ${found}, and this node is the coordinator ${identity}. Issue it for the same node id (\`tenure cert issue --node-id ${identity}\`), or restart the node to let it join as ${found}.`;
   throw new TenureError("CERTIFICATE_INVALID", text);

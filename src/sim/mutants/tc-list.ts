@@ -18,6 +18,7 @@ const mutant = planting(undefined, "tc");
 const founding = planting({ aim: "founding" }, "tc");
 const ofRosters = planting({ aim: "roster" }, "tc");
 const recovery = planting({ aim: "recovery" }, "tc");
+const recoveryOfFive = planting({ aim: "recovery", nodes: 5 }, "tc");
 const ofClocks = planting({ aim: "clock" }, "tc");
 const ofRegistry = planting({ aim: "registry" }, "tc");
 const ofPlaces = planting({ aim: "places" }, "tc");
@@ -197,6 +198,11 @@ export const TC_MUTANTS: readonly Mutant[] = [
     find: "    this.#generation = Math.max(this.#generation, generationOf(term));",
     replace: "    void term;",
   }),
+  recoveryOfFive("refused-generation-unheard", "2.6 generation", {
+    file: "controller/coordinators/context.ts",
+    find: 'if (outcome.kind === "refused" && outcome.reason === "generation-over")',
+    replace: 'if (outcome.kind === "refused" && outcome.reason === "invalid-ttl")',
+  }),
   ofCopies("ledger-outlives-its-log", "decision 67 copies", {
     file: FILES,
     find: "return itsLog === log",
@@ -221,6 +227,15 @@ export const TC_MUTANTS: readonly Mutant[] = [
     file: MEMBERSHIP,
     find: "isMember ? await this.#departure.withdraw() :",
     replace: "!isMember ? await this.#departure.withdraw() :",
+  }),
+  ofRosters("leads-while-it-leaves", "decision 67 stop", {
+    file: LEADING,
+    find: "if (!this.#context.isWanted || desk.isLeaving) leader.release();",
+    replace: "if (!this.#context.isWanted) leader.release();\n      void desk;",
+  }),
+  ofRosters("second-leave-brings-back", "decision 67 leave", {
+    file: MEMBERSHIP,
+    find: '    if (this.#hasLeft) return { kind: "left" };\n',
   }),
   ofRosters("registers-while-away", "decision 67 leave", {
     file: REGISTRATION,

@@ -44,6 +44,9 @@ function drawAll(random: Random, asked: number | undefined) {
       duplicateRate: random.fork("duplicates").pick([0, 0.02, 0.1]),
       inOrder: random.fork("order").chance(0.3),
     },
+    /** In how many places the nodes are, and how much longer each message between two of these takes. */
+    places: random.fork("places").pick([1, 1, 1, 2, 3]),
+    farMs: random.fork("far").pick([20, 60, 150]),
     syncMsMax: random.fork("sync").pick([1.5, 1.5, 10, 60]),
     /** What a leader's work takes to end, at most. */
     windUpMs: random.fork("wind-up").pick([1, 20, 200]),

@@ -17,3 +17,6 @@ export const TC_LOOK_EVERY_MS = 1_000;
 export const TC_LATE_REGISTRATION_MS = 20_000;
 /** A campaign, of a slow clock, that began while somebody wanted it; and the longest pause of a plan. */
 export const TC_CAMPAIGN_MS = 18_000;
+/** More terms than these are not won in so short a time, whatever goes wrong. */
+export const TC_WINS_MAX = 4;
+export const TC_WINS_WITHIN_MS = 1_000;

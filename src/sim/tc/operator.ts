@@ -57,6 +57,19 @@ export class Operator {
     });
   }
 
+  /** Whoever has left is asked to leave once more, as by somebody whose answer was lost. */
+  leaveAgain(name: string): void {
+    const node = this.#stage.node(name);
+    if (node === undefined || !this.left.has(name) || this.#leaving.has(name)) return;
+    const { world, oracle } = this.#stage;
+    world.call(name, () => {
+      void node.service.leave().then(({ kind }) => {
+        reached(oracle.probes, "left-twice");
+        if (kind !== "left") world.report(name, `it had left, and says "${kind}" where it is asked to leave again`);
+      });
+    });
+  }
+
   rejoin(name: string): void {
     const node = this.#stage.node(name);
     if (node === undefined || !this.left.delete(name)) return;

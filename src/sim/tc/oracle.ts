@@ -6,7 +6,8 @@
 // while a majority of the rest answers · 7 what is shown was stored by a majority, and a change by all that were listed; what was refused is never
 // shown · 8 a node that has heard of a higher generation neither leads nor grants below it · 9 a release leaves after the work has ended · 10 a
 // cluster is founded once · 11 whoever left is registered no more · 12 nobody leads whom nobody wants to · 13 no voter forgets, and no identity is
-// reported as shared: the plan has neither.
+// reported as shared: the plan has neither · 14 nobody leads who is about to leave · 15 terms are not won
+// and lost at the speed of the network.
 
 import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
 import {
@@ -28,7 +29,7 @@ import { LEASE_BOOT_WAIT_MS, ROUND_ANSWERED_MS } from "../../core/lease/limits.t
 import type { CoordinatorNews } from "../../controller/coordinators/index.ts";
 import { reached, type World } from "../kernel/index.ts";
 import { COORDINATOR_RATE_MIN } from "./knobs.ts";
-import { TC_CAMPAIGN_MS } from "./limits.ts";
+import { TC_CAMPAIGN_MS, TC_WINS_MAX, TC_WINS_WITHIN_MS } from "./limits.ts";
 import type { TcNode } from "./node.ts";
 import type { Probe } from "./probes.ts";
 import { registeredAt, wrongInService } from "./shown.ts";
@@ -67,6 +68,8 @@ export class TcOracle {
   /** By leader and term, when the last answered request to each voter left, in true time. */
   readonly #answered = new Map<string, Map<PeerKey, number>>();
   readonly #seenRosters = new Map<TcNode, Roster>();
+  /** When the last terms were won. */
+  readonly #wonMs: number[] = [];
   readonly #made = new Set<string>();
   readonly #seenCommitted = new Map<TcNode, Roster>();
   readonly #suspended = new Set<TcNode>();
@@ -123,6 +126,8 @@ export class TcOracle {
     const { leadership } = node.coordinator;
     if (leadership === null) return;
     const { committed, term } = leadership;
+    if (node.coordinator.status.isLeaving)
+      this.#report(node, `its gate is open in term ${term}, and it is about to leave`);
     const isStored = committed !== null && committed.term === term && this.#isStored(clusterOf(node), committed);
     if (!isStored) this.#report(node, `its gate is open in term ${term}, and no majority has stored its roster`);
     if (generationOf(term) < (this.#heard.get(node.name)?.generation ?? 0))
@@ -326,6 +331,9 @@ export class TcOracle {
     const winner = this.winners.get(key);
     if (winner !== undefined) this.#report(node, `it wins term ${term}, which ${winner} has won`);
     this.winners.set(key, node.self);
+    this.#wonMs.push(this.#world.nowMs);
+    if (this.#wonMs.length > TC_WINS_MAX && this.#world.nowMs - this.#wonMs.shift()! < TC_WINS_WITHIN_MS)
+      this.#report(node, `it wins term ${term}, and more than ${TC_WINS_MAX} were won within ${TC_WINS_WITHIN_MS} ms`);
   }
 
   heard(node: TcNode, generation: number): void {

@@ -14,6 +14,8 @@ type Shape =
   | { kind: "resign" }
   /** It is stopped in order, and started again. */
   | { kind: "stop"; node: string; restartAfterMs: number }
+  /** The leader resigns, and whoever campaigns first after that is stopped in order, with its own grant on the way to its disk. */
+  | { kind: "stop-in-campaign"; restartAfterMs: number }
   /** Nobody there wants to lead. */
   | { kind: "unwilling"; node: string; forMs: number }
   /** It is started again at another address, which nobody had before, or which was another node's. */
@@ -29,6 +31,8 @@ type Shape =
   | { kind: "damage"; node: string; restartAfterMs: number }
   /** Everybody is gone; one is recovered into the next generation; the others come back. */
   | { kind: "recover"; node: string; forMs: number }
+  /** One is recovered while the others go on, and reaches a single one of them. */
+  | { kind: "recover-beside"; node: string; other: string; forMs: number }
   /** A node asks the others to release the leader's lease. */
   | { kind: "forge-release"; node: string }
   /** The leader's former disk asks for it. */
@@ -85,6 +89,8 @@ const WEIGHTS = {
   "stop-and-go": 2,
   "others-restart": 1,
   "lost-founder": 0,
+  "stop-in-campaign": 0,
+  "recover-beside": 0,
   "deaf-member": 1,
 } as const;
 type Kind = keyof typeof WEIGHTS;
@@ -93,8 +99,8 @@ const KINDS = weighted<Kind>(Object.fromEntries(Object.entries(WEIGHTS).map(([ki
 const AIMED: Readonly<Record<TcKnobs["aim"], readonly Kind[]>> = {
   none: [],
   founding: ["lost-founder"],
-  roster: ["leave", "partition", "cut-one-way", "crash", "wipe", "unwilling"],
-  recovery: ["recover"],
+  roster: ["leave", "partition", "cut-one-way", "crash", "wipe", "unwilling", "stop-in-campaign"],
+  recovery: ["recover", "recover-beside"],
   clock: ["stop-and-go", "stop-and-go", "others-restart", "cut", "resign", "odd-ttl"],
   registry: ["deaf-member", "deaf-member", "crash", "cut-one-way"],
   places: ["move", "move", "leases-lost", "new-island", "stop"],
@@ -134,18 +140,12 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
     case "wall-jump":
       return { atMs, kind, node, byMs: random.pick([-3_600_000, -10_000, 10_000, 3_600_000]) };
     case "cut":
-      return { atMs, kind, a: node, b: other, forMs };
     case "cut-one-way":
-      return random.chance(0.5)
-        ? { atMs, kind, from: node, to: other, forMs }
-        : { atMs, kind, from: other, to: node, forMs };
     case "partition":
-      return drawPartition(random, { atMs, forMs, other }, names);
     case "lossy":
     case "duplicating":
-      return { atMs, kind, rate: random.between(0.05, 0.6), forMs };
     case "slow-link":
-      return { atMs, kind, latencyMinMs: random.between(5, 600), latencyTailMs: random.between(1, 300), forMs };
+      return drawOfLinks(random, kind, { atMs, node, other, forMs }, names);
     case "disk-slow":
       return { atMs, kind, node, factor: random.between(5, 200), forMs };
     case "disk-torn":
@@ -168,6 +168,8 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
       return { atMs, kind, node, restartAfterMs: Math.floor(random.between(100, 12_000)) };
     case "recover":
       return { atMs, kind, node: other, forMs: Math.floor(random.between(500, 12_000)) };
+    case "recover-beside":
+      return { atMs, kind, node: other, other: random.pick(names), forMs: Math.floor(random.between(500, 12_000)) };
     case "disk-fsync-error":
     case "forge-release":
     case "stale-roster":
@@ -176,6 +178,8 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
       return { atMs, kind, ttlMs: random.pick([1, 50, 3_600_000]), forMs };
     case "stop-and-go":
       return { atMs, kind, pauseMs: Math.floor(LEASE_TTL_MS * random.between(0.3, 0.8)), cutMs: 2 * LEASE_TTL_MS };
+    case "stop-in-campaign":
+      return { atMs, kind, restartAfterMs: forMs };
     case "others-restart":
       return { atMs, kind, restartAfterMs: Math.floor(random.between(10, 500)) };
     case "lost-founder":
@@ -184,6 +188,41 @@ function draw(random: Random, kinds: readonly Kind[], names: readonly string[], 
       return { atMs, kind, node: other, forMs: Math.floor(random.between(500, 6_000)) };
     default:
       return assertNever(kind, "kind of fault");
+  }
+}
+
+/** What happens between nodes. */
+type OfLinks = "cut" | "cut-one-way" | "partition" | "lossy" | "duplicating" | "slow-link";
+
+interface Drawn {
+  readonly atMs: number;
+  readonly node: string;
+  readonly other: string;
+  readonly forMs: number;
+}
+
+function drawOfLinks(
+  random: Random,
+  kind: OfLinks,
+  { atMs, node, other, forMs }: Drawn,
+  names: readonly string[],
+): TcFault {
+  switch (kind) {
+    case "cut":
+      return { atMs, kind, a: node, b: other, forMs };
+    case "cut-one-way":
+      return random.chance(0.5)
+        ? { atMs, kind, from: node, to: other, forMs }
+        : { atMs, kind, from: other, to: node, forMs };
+    case "partition":
+      return drawPartition(random, { atMs, forMs, other }, names);
+    case "lossy":
+    case "duplicating":
+      return { atMs, kind, rate: random.between(0.05, 0.6), forMs };
+    case "slow-link":
+      return { atMs, kind, latencyMinMs: random.between(5, 600), latencyTailMs: random.between(1, 300), forMs };
+    default:
+      return assertNever(kind, "kind of fault between nodes");
   }
 }
 

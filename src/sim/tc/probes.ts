@@ -15,6 +15,7 @@ export const PROBES = [
   "voter-retired",
   "voter-replaced",
   "left-and-came-back",
+  "left-twice",
   "registry-written",
   "registry-refused",
   "registry-undone",

@@ -21,8 +21,7 @@ export function registeredAt(
   generation: number,
   nodes: readonly TcNode[],
 ): string | null {
-  const leads = ({ coordinator: { leads } }: TcNode): boolean => leads !== null && generationOf(leads) === generation;
-  const leader = nodes.find(leads);
+  const leader = nodes.find(({ coordinator: { leads } }) => leads !== null && generationOf(leads) === generation);
   const registry = leader?.coordinator.leadership?.committed?.registry ?? [];
   const isThere = registry.some((one) => one.endpoint === endpoint && one.backendHash === backendHash);
   return isThere ? (leader?.name ?? null) : null;

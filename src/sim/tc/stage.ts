@@ -68,6 +68,7 @@ export class Stage {
       trace: narrate,
     });
     for (const [at, name] of this.names.entries()) this.world.node(name).process.setClockRate(knobs.clockRates[at]!);
+    this.#moveApart();
     this.oracle = new TcOracle(
       this.world,
       () => this.nodes,
@@ -109,9 +110,20 @@ export class Stage {
     this.onRenewal.clear();
     this.world.calm();
     this.world.network.becomes({ lossRate: 0 });
+    this.#moveApart();
     for (const [at, name] of this.names.entries())
       this.world.node(name).process.setClockRate(this.knobs.clockRates[at]!);
     this.operator.calmDown();
+  }
+
+  /** Nodes of different places: a fault of the links between them ends with links as short as any, until the last one has ended. */
+  #moveApart(): void {
+    const placeOf = (name: string): number => this.names.indexOf(name) % this.knobs.places;
+    for (const link of this.world.network.links()) {
+      const { latencyMinMs } = link.model;
+      const isFar = placeOf(link.from) !== placeOf(link.to);
+      if (isFar) link.model = { ...link.model, latencyMinMs: latencyMinMs + this.knobs.farMs };
+    }
   }
 
   /** What the service of each node shows, now and then. */

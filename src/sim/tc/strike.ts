@@ -1,6 +1,7 @@
 // What each fault of a plan does to simulated coordinators. `hit` is called when it had an effect.
 
 import { assertNever } from "../../core/kit/assert.ts";
+import { nodeIdOf } from "../../core/kit/ids.ts";
 import { generationOf } from "../../core/lease/index.ts";
 import { LEASE_TTL_MS } from "../../core/lease/limits.ts";
 import { LEASES_NAME, LEDGER_NAME } from "../../controller/coordinators/index.ts";
@@ -49,6 +50,8 @@ function strike(stage: Stage, fault: TcFault, hit: () => void): void {
       return loseLeases(stage, fault.restartAfterMs, hit);
     case "recover":
       return recover(stage, fault, hit);
+    case "recover-beside":
+      return recoverBeside(stage, fault, hit);
     case "forge-release":
     case "ghost-release":
     case "stale-roster":
@@ -63,6 +66,8 @@ function strike(stage: Stage, fault: TcFault, hit: () => void): void {
         if (name !== fault.node) apply(world, { ...fault, kind: "cut-one-way", from: name, to: fault.node }, { hit });
       return;
     }
+    case "stop-in-campaign":
+      return stopInCampaign(stage, fault.restartAfterMs, hit);
     case "disk-torn":
       // With a ledger half written.
       return void stage.onWrite.set(fault.node, () => after(stage, 0.5, () => tear(stage, fault, hit)));
@@ -78,6 +83,7 @@ function operate(stage: Stage, fault: OwnFault & { kind: Operated }, hit: () => 
     case "leave":
       if (!operator.leave(fault.node)) return;
       hit();
+      after(stage, 0.8 * fault.forMs, () => operator.leaveAgain(fault.node));
       return after(stage, fault.forMs, () => operator.rejoin(fault.node));
     case "resign":
       if (operator.resign()) hit();
@@ -101,6 +107,17 @@ function operate(stage: Stage, fault: OwnFault & { kind: Operated }, hit: () => 
     default:
       return assertNever(fault, "fault of an operator");
   }
+}
+
+function stopInCampaign(stage: Stage, restartAfterMs: number, hit: () => void): void {
+  const { leader, onWrite, operator } = stage;
+  const voters = leader?.coordinator.leadership?.roster.voters ?? [];
+  const first = voters.find(({ peer }) => peer !== leader?.self);
+  if (first === undefined || !operator.resign()) return;
+  const name = nodeIdOf(first.peer);
+  const stop = (): void => void (operator.stop(name, restartAfterMs) && hit());
+  // First the release of whoever led, then its own grant.
+  onWrite.set(name, () => onWrite.set(name, () => after(stage, 0, stop)));
 }
 
 export function loseLeases(stage: Stage, restartAfterMs: number, hit: () => void): void {
@@ -171,10 +188,22 @@ function lose(stage: Stage, node: string, restartAfterMs: number, hit: () => voi
   apply(stage.world, { atMs: stage.world.nowMs, kind: "disk-wipe", node, restartAfterMs }, { hit });
 }
 
+/** Two that recover into one generation make two clusters: the command asks, and this operator knows better. */
+function mayRecover(stage: Stage): boolean {
+  return stage.names.every((name) => generationOf(stage.durable(name)?.roster?.term ?? 0) === 0);
+}
+
+function recoverBeside(stage: Stage, fault: OwnFault & { kind: "recover-beside" }, hit: () => void): void {
+  const { node, other, forMs, atMs } = fault;
+  if (node === other || !mayRecover(stage)) return;
+  for (const name of stage.names)
+    if (name !== node && name !== other)
+      apply(stage.world, { atMs, kind: "cut", a: node, b: name, forMs }, { hit: () => {} });
+  if (stage.operator.recover(node)) hit();
+}
+
 function recover(stage: Stage, { node, forMs, atMs }: OwnFault & { kind: "recover" }, hit: () => void): void {
-  // Two that recover into one generation make two clusters: the command asks, and this operator knows better.
-  const isFirst = stage.names.every((name) => generationOf(stage.durable(name)?.roster?.term ?? 0) === 0);
-  if (!isFirst) return;
+  if (!mayRecover(stage)) return;
   for (const name of stage.names)
     if (name !== node)
       apply(stage.world, { atMs, kind: "crash", node: name, restartAfterMs: forMs }, { hit: () => {} });

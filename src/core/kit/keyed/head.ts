@@ -19,7 +19,7 @@ interface Top<State, Batch> {
   ahead: readonly number[];
 }
 
-export class Head<State, Batch> {
+export class KeyedHead<State, Batch> {
   readonly #applied: (key: string) => State | undefined;
   readonly #weigh: Weigh<State>;
   readonly #tops = new Map<string, Top<State, Batch>>();
