@@ -26,3 +26,6 @@ export type ValueItem =
     }
   /** Everything up to this version has been given. */
   | { readonly kind: "current"; readonly version: number };
+
+/** As a stream says it. */
+export type StoredChange = Exclude<ValueItem, { readonly kind: "current" }> & { readonly version: number };

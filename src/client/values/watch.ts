@@ -6,7 +6,8 @@
 import { TenureError } from "../../contract/errors.ts";
 import { parseJson } from "../../contract/parse-json.ts";
 import { toCamel } from "../../contract/snake-case.ts";
-import type { StoredValue, ValueItem } from "../../ports/stored-values.ts";
+import { WatchedValues } from "../../contract/watched-values.ts";
+import type { StoredChange, ValueItem } from "../../ports/stored-values.ts";
 import { type Caller, readQuery } from "../caller.ts";
 import { STREAM_OUTAGE_MS, STREAM_STEADY_MS } from "../limits.ts";
 import { Pauses } from "../pauses.ts";
@@ -23,12 +24,20 @@ export interface ValuesWatch extends StreamOptions {
 
 export async function* watchValues(caller: Caller, options: ValuesWatch): AsyncGenerator<ValueItem, never, void> {
   const { prefix = "", after, signal, outageMs = STREAM_OUTAGE_MS } = options;
-  const state = new Watched(after);
+  const state = new WatchedValues(after);
+  const read = ({ id, event, data }: SseFrame): ValueItem | typeof RESET | undefined => {
+    if (event === "reset") return RESET;
+    return state.take(id, data === null ? undefined : (toCamel(parseJson(data) as object) as unknown as StoredChange));
+  };
   for (let pauses = new Pauses(outageMs); ;) {
     let failure: unknown;
     let listedAtMs = Infinity;
     try {
-      if (state.point === null) yield* listed(caller, state, prefix, signal);
+      if (state.point === null) {
+        state.beginList();
+        for await (const page of pagesOf(caller, { signal }, prefix)) yield* state.page(page);
+        yield* state.endList();
+      }
       listedAtMs = performance.now();
     } catch (error) {
       signal?.throwIfAborted();
@@ -41,7 +50,7 @@ export async function* watchValues(caller: Caller, options: ValuesWatch): AsyncG
         path: `/v1/watch/values${readQuery({}, { prefix })}`,
         headers: { accept: "text/event-stream", "last-event-id": String(state.point) },
       });
-      for await (const item of streamItems(caller, request, (frame) => state.read(frame), options)) {
+      for await (const item of streamItems(caller, request, read, options)) {
         if (item === RESET) break;
         yield item;
       }
@@ -60,68 +69,4 @@ export async function* watchValues(caller: Caller, options: ValuesWatch): AsyncG
   }
 }
 
-/** Everything that there is and was not given yet, and what there is no more. */
-async function* listed(
-  caller: Caller,
-  state: Watched,
-  prefix: string,
-  signal: AbortSignal | undefined,
-): AsyncGenerator<ValueItem, void, void> {
-  const gone = new Set(state.known.keys());
-  let asOf: number | undefined;
-  for await (const page of pagesOf(caller, { signal }, prefix)) {
-    // Changes since the first page come once more, and are left out where a later page had them.
-    asOf ??= page.asOf;
-    for (const value of page.values) {
-      gone.delete(value.name);
-      if (state.isNew(value)) yield { kind: "put", ...value };
-    }
-  }
-  for (const name of gone) {
-    state.known.delete(name);
-    yield { kind: "deleted", name, version: null, updatedAtMs: null };
-  }
-  state.point = asOf ?? 0;
-  yield { kind: "current", version: state.point };
-}
-
 const RESET = Symbol("reset");
-
-type Change = Exclude<ValueItem, { kind: "current" }> & { readonly version: number };
-
-/** How far a watch is. */
-class Watched {
-  /** Null: all values are to be listed. */
-  point: number | null;
-  /** Versions by name, as they were given. */
-  readonly known = new Map<string, number>();
-  readonly #isWhole: boolean;
-
-  constructor(after: number | undefined) {
-    this.point = after ?? null;
-    this.#isWhole = after === undefined;
-  }
-
-  isNew({ name, version }: Pick<StoredValue, "name" | "version">): boolean {
-    if ((this.known.get(name) ?? 0) >= version) return false;
-    this.known.set(name, version);
-    return true;
-  }
-
-  read({ id, event, data }: SseFrame): ValueItem | typeof RESET | undefined {
-    if (event === "reset") return RESET;
-    const point = this.point ?? 0;
-    // Of changes that were made together the last one has an id: only then all of them are here.
-    if (/^\d{1,15}$/.test(id ?? "")) this.point = Math.max(point, Number(id));
-    if (data === null) return undefined;
-    const item = toCamel(parseJson(data) as object) as unknown as Change;
-    const { version } = item;
-    if (!(version > point)) return undefined;
-    if (!this.#isWhole) return this.isNew(item) ? item : undefined;
-    if (item.kind === "put") return this.isNew(item) ? item : undefined;
-    // What a list did not have was not given, and is not taken back.
-    if (!((this.known.get(item.name) ?? Infinity) < version)) return undefined;
-    this.known.delete(item.name);
-    return item;
-  }
-}

@@ -6,7 +6,7 @@ import type { Json } from "../../core/kit/json.ts";
 import { ANCESTORS_MAX } from "../../core/kit/limits.ts";
 import type { Leader } from "../../ports/elector.ts";
 import type { ScopeRecord, TransitionRecord } from "../../ports/backends/scope-admin.ts";
-import type { StoredValue, ValueItem } from "../../ports/stored-values.ts";
+import type { StoredChange, StoredValue } from "../../ports/stored-values.ts";
 import type { ValueDeleted } from "../../ports/values.ts";
 
 export type Fields = Readonly<Record<string, unknown>>;
@@ -133,15 +133,13 @@ export interface ValuesListed {
 }
 
 /** `data` of an event of `GET /v1/watch/values`. */
-export function valueChangeOf(body: Fields): ValuePutOrDeleted {
+export function valueChangeOf(body: Fields): StoredChange {
   const kind = text(body, "kind");
   if (kind === "put") return { kind, ...valueOf(body) };
   if (kind !== "deleted") throw malformed("kind", '"put" or "deleted"');
   const updatedAtMs = milliseconds(body, "updated_at_ms");
   return { kind, name: text(body, "name"), version: versionIn(body), updatedAtMs };
 }
-
-export type ValuePutOrDeleted = Exclude<ValueItem, { readonly kind: "current" }>;
 
 export function writtenOf(body: Fields): { readonly version: number } {
   return { version: versionIn(body) };

@@ -110,6 +110,21 @@ describe("a watch", () => {
     );
   });
 
+  it("gives all changes that were made together, also where the stream breaks between them", async () => {
+    const pair = (...names: string[]): string[] => {
+      const frames = names.map((name) => putFrame(name, 10));
+      return frames.map((text, at) => (at < frames.length - 1 ? text.replace(/^id.*\n/, "") : text));
+    };
+    const [first = "", second = ""] = pair("a", "b");
+    const { servers, values, paths } = stage(
+      [page([], 9)],
+      [stream("breaks", first), stream("goes on", first, second, putFrame("c", 11))],
+    );
+    const items = await seen(servers, values.watch(), 4);
+    expect(items).toEqual([{ kind: "current", version: 9 }, put("a", 10), put("b", 10), put("c", 11)]);
+    expect(new Set(paths("/v1/watch"))).toEqual(new Set(["/v1/watch/values?prefix=&after=9"]));
+  });
+
   it("whose changes are not kept any more lists again, and gives what differs, deletions too", async () => {
     const { servers, values } = stage(
       [page([value("a", 3), value("b", 4)], 9), page([value("b", 4), value("c", 80)], 90)],

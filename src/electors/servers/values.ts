@@ -9,7 +9,8 @@
 import { TenureError } from "../../core/kit/errors.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
 import type { Random } from "../../core/kit/random.ts";
-import { type SseFrame, SseFrames } from "../../core/kit/sse.ts";
+import { SseFrames } from "../../core/kit/sse.ts";
+import { WatchedValues } from "../../core/kit/watched-values.ts";
 import { checkValueName } from "../../core/values/limits.ts";
 import { pause, retryInMs } from "../../loops/time.ts";
 import type { Clock } from "../../ports/clock.ts";
@@ -69,7 +70,7 @@ export class ServersValuesReader implements ServersValues {
   async *watch({ prefix = "", after, signal }: ValuesWatchOptions = {}): AsyncGenerator<ValueItem, void, void> {
     const { clock, random } = this.#world;
     const stop = signal === undefined ? this.#life.signal : AbortSignal.any([signal, this.#life.signal]);
-    const watched = new Watched(after);
+    const watched = new WatchedValues(after);
     let failingSinceMs: number | undefined;
     for (let failures = 0; !stop.aborted;) {
       const attempt = new AbortController();
@@ -77,14 +78,23 @@ export class ServersValuesReader implements ServersValues {
       let openedMs = Infinity;
       let failure: TenureError;
       try {
-        if (watched.point === null) yield* this.#listed(watched, prefix, either);
+        if (watched.point === null) {
+          watched.beginList();
+          for await (const page of this.#values.pages(prefix, either)) yield* watched.page(page);
+          yield* watched.endList();
+        }
         const pieces = await this.#values.follow(prefix, watched.point ?? 0, either);
         openedMs = clock.monotonicMs();
         for await (const item of itemsOf(pieces, watched)) {
+          if (item === RESET) {
+            if (after !== undefined) throw compacted(watched.point ?? 0);
+            watched.point = null;
+            break;
+          }
           failingSinceMs = undefined;
           yield item;
         }
-        failure = watched.ended();
+        failure = new TenureError("BACKEND_UNAVAILABLE", "the stream of values ended, again and again.");
       } catch (error) {
         if (stop.aborted) return;
         if (!TenureError.is(error) || !error.retryable) throw error;
@@ -109,86 +119,25 @@ export class ServersValuesReader implements ServersValues {
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
   }
-
-  /** Everything that there is and was not given yet, and what there is no more. */
-  async *#listed(watched: Watched, prefix: string, signal: AbortSignal): AsyncGenerator<ValueItem, void, void> {
-    const gone = new Set(watched.known.keys());
-    let asOf: number | undefined;
-    for await (const page of this.#values.pages(prefix, signal)) {
-      // Changes since the first page come once more, and are left out where a later page had them.
-      asOf ??= page.asOf;
-      for (const value of page.values) {
-        gone.delete(value.name);
-        if (watched.isNew(value)) yield { kind: "put", ...value };
-      }
-    }
-    for (const name of gone) {
-      watched.known.delete(name);
-      yield { kind: "deleted", name, version: null, updatedAtMs: null };
-    }
-    watched.point = asOf ?? 0;
-    yield { kind: "current", version: watched.point };
-  }
 }
+
+const RESET = Symbol("reset");
 
 /** Until the stream ends, or says that it can't go on from there. */
-async function* itemsOf(pieces: AsyncIterable<string>, watched: Watched): AsyncGenerator<ValueItem, void, void> {
+async function* itemsOf(
+  pieces: AsyncIterable<string>,
+  watched: WatchedValues,
+): AsyncGenerator<ValueItem | typeof RESET, void, void> {
   const frames = new SseFrames();
   for await (const piece of pieces) {
-    for (const frame of frames.push(piece)) {
-      if (frame.event === "reset") {
-        watched.reset();
+    for (const { id, event, data } of frames.push(piece)) {
+      if (event === "reset") {
+        yield RESET;
         return;
       }
-      const item = watched.read(frame);
+      const item = watched.take(id, data === null ? undefined : valueChangeOf(parseJson(data) as Fields));
       if (item !== undefined) yield item;
     }
-  }
-}
-
-/** How far a watch is. */
-class Watched {
-  /** Null: all values are to be listed. */
-  point: number | null;
-  /** Versions by name, as they were given. */
-  readonly known = new Map<string, number>();
-  /** From the first value on: what was deleted can be found out. */
-  readonly #isWhole: boolean;
-
-  constructor(after: number | undefined) {
-    this.point = after ?? null;
-    this.#isWhole = after === undefined;
-  }
-
-  isNew({ name, version }: Pick<StoredValue, "name" | "version">): boolean {
-    if ((this.known.get(name) ?? 0) >= version) return false;
-    this.known.set(name, version);
-    return true;
-  }
-
-  reset(): void {
-    if (!this.#isWhole) throw compacted(this.point ?? 0);
-    this.point = null;
-  }
-
-  /** Why there is nothing more on a stream. */
-  ended(): TenureError {
-    const why =
-      this.point === null ? "the servers do not keep all changes since the last one that was given" : "it ended";
-    return new TenureError("BACKEND_UNAVAILABLE", `the stream of values was not served for long: ${why}.`);
-  }
-
-  read({ id, data }: SseFrame): ValueItem | undefined {
-    const version = /^\d{1,15}$/.test(id ?? "") ? Number(id) : 0;
-    if (version <= (this.point ?? 0)) return undefined;
-    const item = data === null ? undefined : valueChangeOf(parseJson(data) as Fields);
-    this.point = version;
-    if (item === undefined || !this.#isWhole) return item;
-    if (item.kind === "put") return this.isNew(item) ? item : undefined;
-    // What a list did not have was not given, and is not taken back.
-    if ((this.known.get(item.name) ?? Infinity) > version) return undefined;
-    this.known.delete(item.name);
-    return item;
   }
 }
 

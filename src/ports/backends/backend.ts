@@ -8,7 +8,7 @@ import type { Clock } from "../clock.ts";
 import type { Leader } from "../elector.ts";
 import type { Logger } from "../logger.ts";
 
-/** `Extras` is what this backend adds to a term: a fence where there is a database, nothing elsewhere. */
+/** `Extras` is what this backend adds to a term: a fence where there is something to write to, nothing elsewhere. */
 export interface Backend<Extras extends object = object> {
   /** "postgres", "etcd", "memory": for messages and logs. */
   readonly kind: string;
