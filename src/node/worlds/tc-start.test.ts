@@ -60,7 +60,7 @@ beforeAll(async () => {
 
 function configured(
   certFile: string | null,
-  { trustDomain = "prod" as string | null, nodeId = "n1" } = {},
+  { trustDomain = "prod", nodeId = "n1" }: { trustDomain?: string | null; nodeId?: string } = {},
 ): Pick<ServerConfig, "api" | "peer" | "nodeId"> {
   const tls = certFile === null ? null : { certFile: file(certFile), clientCaFile: null, trustDomain };
   return { nodeId, api: { tls }, peer: { tls: null } } as unknown as ServerConfig;
