@@ -145,7 +145,7 @@ try {
   for (const { clients, plain, fenced, fenced_to_plain: toPlain, ...peer } of rows)
     console.log(
       `${clients} clients: plain ${plain.per_s}/s, fenced ${fenced.per_s}/s (${toPlain} × plain, p50 ${fenced.p50_ms} ms, p99 ${fenced.p99_ms} ms)` +
-        ("etcd" in peer ? `; etcd ${peer.etcd!.per_s}/s, ratio ${peer.ratio_to_etcd}` : ""),
+        ("etcd" in peer ? `; etcd ${peer.etcd.per_s}/s, ratio ${peer.ratio_to_etcd}` : ""),
     );
   const named = etcd === null ? null : { name: "etcd", version: etcd.version };
   if (values.json === true) console.log(JSON.stringify({ bench: "values", peer: named, rows }));

@@ -27,7 +27,7 @@ const HELD: Readonly<Record<string, number>> = { s: 2 };
 const heldEpoch = (scope: string): number | null => HELD[scope] ?? null;
 
 function put(to: string, text = "1", more: Partial<ValueCommand> = {}): ValueCommand {
-  return { kind: "put", name: to, data: bytes(text), ifVersion: null, fence: null, atMs: 1, ...more } as ValueCommand;
+  return { kind: "put", name: to, data: bytes(text), ifVersion: null, fence: null, atMs: 1, ...more };
 }
 
 function remove(from: string, more: Partial<ValueCommand> = {}): ValueCommand {
