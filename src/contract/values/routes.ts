@@ -20,7 +20,13 @@ const WRITE = {
   isAdmin: false,
   limited: null,
 } as const;
-const CONDITION_ERRORS = [...WRITE_ERRORS, "NOT_SUPPORTED", "STALE_EPOCH", "VERSION_CONFLICT"] as const;
+const CONDITION_ERRORS = [
+  ...WRITE_ERRORS,
+  "NOT_SUPPORTED",
+  "CLUSTER_PAUSED",
+  "STALE_EPOCH",
+  "VERSION_CONFLICT",
+] as const;
 
 export const VALUE_ROUTES = {
   values: {
