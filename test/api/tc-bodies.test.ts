@@ -243,6 +243,15 @@ describe.each(["tcAcquire", "tcRenew"] as const)("the roster of %s", (id) => {
   });
 });
 
+it("an island without TLS is registered on loopback only; what is there can be taken out", async () => {
+  const of = (endpoint: string): object => ({ backend_hash: BACKEND, endpoint });
+  for (const endpoint of ["http://n2:1", "http://10.0.0.1:1", "http://[::2]:1"])
+    await refuses("tcRegister", of(endpoint), "invalid_endpoint", "endpoint");
+  for (const endpoint of ["http://127.0.0.1:1", "http://[::1]:1", "http://localhost:1"])
+    expect((await send("tcRegister", of(endpoint))).json["error"]).not.toBe("invalid_endpoint");
+  expect((await send("tcUnregister", of("http://n2:1"))).json["error"]).not.toBe("invalid_endpoint");
+});
+
 it("bodies of leases are bounded by the largest roster, and the others by one address", () => {
   const bounds = Object.fromEntries(IDS.map((id) => [id, ROUTES[id].bodyBytesMax]));
   expect(bounds).toEqual({

@@ -238,6 +238,10 @@ describe("the registry", () => {
       text: "https://rm is unregistered; the island is now reached at no URL\n",
     });
     expect((await run(leading, OPERATOR, "rm", "list")).text).toBe("no island is registered\n");
+    expect(await run(leading, OWN, "rm", "unregister", OTHER, "https://rm")).toMatchObject({
+      code: 0,
+      text: "https://rm was not registered for this island; the island is now reached at no URL\n",
+    });
   });
 
   it("at the next URL where nobody listens at the first", async () => {

@@ -44,10 +44,25 @@ export async function runRegistry(connection: Connection, step: RegistryStep): P
     return printed(isJson ? json(backendsObject(view)) : backendsTable(view, stdoutPaint()));
   }
   const { what, backendHash, endpoint } = step;
+  const isThere = what === "register" || (await has(connection, step));
   const { endpoints } = await changed(connection, step);
   if (isJson) return printed(json({ backend_hash: backendHash, endpoints }));
   const now = endpoints.length === 0 ? "at no URL" : `at ${endpoints.map(printable).join(", ")}`;
-  return printed(`${endpoint} is ${what}ed; the island is now reached ${now}\n`);
+  const done = isThere ? `${endpoint} is ${what}ed` : `${endpoint} was not registered for this island`;
+  return printed(`${done}; the island is now reached ${now}\n`);
+}
+
+/** As the node that is asked shows it before: a mistyped URL is nothing that was done. Where it does not say, it is taken to be there. */
+async function has(
+  connection: Connection,
+  { backendHash, endpoint }: Exclude<RegistryStep, { what: "list" }>,
+): Promise<boolean> {
+  try {
+    const { backends } = await knownBy(connection).backends();
+    return backends.some((one) => one.backendHash === backendHash && one.endpoints.includes(endpoint));
+  } catch {
+    return true;
+  }
 }
 
 interface Changed {

@@ -54,7 +54,6 @@ const ROSTER_ERRORS = [...LEASE_ERRORS, "tc_roster_stale", "tc_lease_active"] as
 const REGISTRY = {
   ...CALL,
   limited: "admin",
-  body: shape(schemas.RegistryBody),
   bodyBytesMax: MEMBER_BODY_BYTES_MAX,
   answer: schemas.RegistryAnswer,
   headers: ["X-Tenure-TC-Forwarded", "X-Tenure-TC-Replicate"],
@@ -134,10 +133,16 @@ export const TC_ROUTES = {
   tcRegister: {
     ...REGISTRY,
     path: "/v1/tc/rm/register",
+    body: shape(schemas.RegisterBody),
     summary: "An island takes part in transactions.",
     errors: [...REGISTRY.errors, "QUOTA_EXCEEDED"],
   },
-  tcUnregister: { ...REGISTRY, path: "/v1/tc/rm/unregister", summary: "An island takes part no more." },
+  tcUnregister: {
+    ...REGISTRY,
+    path: "/v1/tc/rm/unregister",
+    body: shape(schemas.UnregisterBody),
+    summary: "An island takes part no more.",
+  },
   tcBackends: {
     ...LOOK,
     path: "/v1/tc/rm/list",

@@ -3,6 +3,7 @@
 import { Type } from "typebox";
 import { CLUSTER_ID_BYTES_MAX, MEMBERS_MAX, REGISTRY_ENTRIES_MAX } from "../../core/kit/limits.ts";
 import { ApiUrl } from "../api-url.ts";
+import { isLoopback } from "../config/listen-address.ts";
 import { NodeId } from "../requests.ts";
 import { integer, matching, nullable, oneOf, strict } from "../schema-kit.ts";
 
@@ -53,7 +54,15 @@ export const AcquireBody = strict({ candidate_id: NodeId, candidate_endpoint: Ty
 export const RenewBody = strict({ leader_id: NodeId, ...LEASE, mark: Type.Optional(nullable(Position)) });
 export const ReleaseBody = strict({ leader_id: NodeId, ...HOLDER });
 export const AnnounceBody = strict({ self_endpoint: ApiUrl });
-export const RegistryBody = strict({ backend_hash: BackendHash, endpoint: ApiUrl });
+/** What was registered once can always be taken out. */
+export const UnregisterBody = strict({ backend_hash: BackendHash, endpoint: ApiUrl });
+/** Who an island is its certificate says: without TLS it is one to try on this machine. */
+const IslandUrl = Type.Refine(
+  ApiUrl,
+  (url) => url.startsWith("https:") || isLoopback(new URL(url).hostname.replaceAll(/^\[|\]$/g, "")),
+  () => "must be https://host:port; http:// only on loopback",
+);
+export const RegisterBody = strict({ backend_hash: BackendHash, endpoint: IslandUrl });
 
 const STANDING = {
   identity: Text,
