@@ -54,7 +54,7 @@ export function coordinatorAlerts(seen: CoordinatorsSeen): readonly CoordinatorA
     const why =
       waitsFor.length > 0
         ? `no cluster is founded before ${named(waitsFor, (one) => one)} has answered (\`tenure tc found --force\` where that is gone for good)`
-        : "no majority of the voters answers one of them";
+        : "no voter has the answers of a majority of the voters";
     raise(
       "tc_no_leader",
       `no transaction coordinator has led for ${seconds(leaderlessMs)}: ${why}. Transactions wait; this island's own work goes on`,
@@ -64,14 +64,14 @@ export function coordinatorAlerts(seen: CoordinatorsSeen): readonly CoordinatorA
     const voters = named(missing, ({ peer, endpoint, silentMs }) => `${peer} at ${endpoint} for ${seconds(silentMs)}`);
     raise(
       "tc_voter_missing",
-      `voters of the transaction coordinators do not answer: ${voters}. A silent voter still counts for the quorum. See that it runs, or let it leave`,
+      `voters of the transaction coordinators do not answer: ${voters}. A silent voter still counts for the quorum. Start it; what to do where it is gone for good: docs/runbooks/tc-coordinators.md`,
     );
   }
   if (mismatched.length > 0) {
     const others = named(mismatched, ({ peer, clusterId }) => `${peer} (cluster ${clusterId})`);
     raise(
       "tc_cluster_mismatch",
-      `${others} is in another cluster of transaction coordinators: the two never merge. Give up the smaller one, on each of its nodes (\`tenure tc discard\`)`,
+      `not in the same cluster of transaction coordinators as this node: ${others}. The two never merge: give up the smaller one, on each of its nodes (\`tenure tc discard\`)`,
     );
   }
   if (shared.length > 0) {

@@ -248,7 +248,7 @@ export class NodeSupervision {
     const isLoop = this.#crashed("controller", failure) >= CRASHES_MAX;
     if (isFinal || isLoop) {
       const why = isFinal
-        ? "a restart would not mend that"
+        ? "a restart would not repair that"
         : `${CRASHES_MAX} times in a row, each soon after its start`;
       effects.push({ kind: "tell", level: "error", event: "given-up", text: `${text}: ${why}. The node ends.` });
       this.#stopping = { untilMs: nowMs, code: how.code === null || how.code === 0 ? EXIT_SOFTWARE : how.code };
