@@ -28,7 +28,7 @@ describe("alerts of coordinators", () => {
   test("nobody leads for longer than an election takes; and where seeds are waited for, they are named", () => {
     expect(names({ leaderlessMs: TC_NO_LEADER_AFTER_MS })).toEqual([]);
     expect(names({ leaderlessMs: TC_NO_LEADER_AFTER_MS + 1 })).toEqual(["tc_no_leader"]);
-    expect(text({ leaderlessMs: 60_000 })).toContain("60 s: no majority of the voters");
+    expect(text({ leaderlessMs: 60_000 })).toContain("60 s: no voter has the answers of a majority");
     expect(text({ leaderlessMs: 60_000, waitsFor: ["https://b"] })).toContain("before https://b has answered");
   });
 
