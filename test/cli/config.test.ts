@@ -194,16 +194,17 @@ describe("tenure config check", () => {
     expect((await check()).warnings.join("\n")).not.toContain("api.advertise");
   });
 
-  it("says who the node is among coordinators, by its certificate, and refuses one that names no node", async () => {
+  it("says who the node is among coordinators, by its certificate, and refuses one that names no node or another one", async () => {
     const certs = join(directory, "tc");
     expect(await tenure("cert", "init", "--dir", certs)).toMatchObject({ code: 0 });
     expect(await tenure("cert", "issue", "--dir", certs, "--node-id", "berlin-1")).toMatchObject({ code: 0 });
     expect(await tenure("cert", "issue", "--dir", certs, "--operator", "joe")).toMatchObject({ code: 0 });
-    const checked = (name: string) => {
+    const checked = (name: string, nodeId = "berlin-1") => {
       const files = ["crt", "key"].map((ending) => join(certs, `${name}.${ending}`));
       const tls = { cert_file: files[0], key_file: files[1], client_ca_file: join(certs, "ca.crt") };
       const api = { advertise: "https://127.0.0.1:7401", tls };
-      return file({ ...VALID, api, tc: { join: ["https://127.0.0.1:7401", "https://127.0.0.1:7411"] } });
+      const tc = { join: ["https://127.0.0.1:7401", "https://127.0.0.1:7411"] };
+      return file({ ...VALID, node_id: nodeId, api, tc });
     };
     const path = checked("berlin-1");
     expect(await tenureJson("config", "check", path)).toMatchObject({
@@ -222,6 +223,9 @@ describe("tenure config check", () => {
     expect(stderr).toMatch(
       /joe\.crt can't be a transaction coordinator's.*names spiffe:\/\/tenure\/operator\/joe.*tenure cert issue/,
     );
+    const other = await tenure("config", "check", checked("berlin-1", "paris-1"));
+    expect(other.code).toBe(78);
+    expect(other.stderr).toMatch(/it is the certificate of node berlin-1, and this node is paris-1 \(node_id\)/);
     expect(await tenureJson("config", "check", file(VALID))).toMatchObject({ code: 0, tc: null });
   });
 
