@@ -172,6 +172,49 @@ export const TC_MUTANTS: readonly Mutant[] = [
     find: "if (this.#committed === null || isVoter(this.#roster, peer)) return this.#roster;\n    return this.#committed;",
     replace: "void peer;\n    return this.#roster;",
   }),
+  ofRosters(
+    "roster-not-needed",
+    "2.2 missing roster",
+    {
+      file: CANDIDACY,
+      find: 'return { to, request: { kind: "acquire", clusterId, holder, voter: to.peer, term, ttlMs: LEASE_TTL_MS, roster } };',
+      replace: `const sent = to.peer === holder ? roster : null;
+    return { to, request: { kind: "acquire", clusterId, holder, voter: to.peer, term, ttlMs: LEASE_TTL_MS, roster: sent } };`,
+    },
+    // The question before the campaign sees an older roster, too.
+    {
+      file: CANDIDACY,
+      find: "(leader === null || leader.peer === self) && (theirs === null || comparePositions(theirs, roster) <= 0);",
+      replace: "(leader === null || leader.peer === self) && (theirs !== null || comparePositions !== undefined);",
+    },
+    {
+      file: VOTER,
+      find: "    const { holder, term, roster, ttlMs, clusterId } = request;\n",
+      replace:
+        "    const { holder, term, ttlMs, clusterId } = request;\n    const roster = request.roster ?? this.#ledger.roster;\n",
+    },
+  ),
+  mutant("non-voter-grants-nothing", "2.3 own rules", {
+    file: VOTER,
+    find: '    if (roster === null) return refused("roster-missing");\n    const reason = this.#rosterProblem(request, roster) ?? this.#grantProblem(nowMs, request, roster);',
+    replace: `    if (roster === null || !isVoter(this.#ledger.roster ?? roster, this.self)) return refused("roster-missing");
+    const reason = this.#rosterProblem(request, roster) ?? this.#grantProblem(nowMs, request, roster);`,
+  }),
+  mutant("restart-campaigns-in-its-term", "2.3 first campaign", {
+    file: CANDIDACY,
+    find: '  return { kind: "campaign", term: knownMax + 1 };',
+    replace: `  const own = statuses.find((status) => status.self === self);
+  return { kind: "campaign", term: own?.leader?.peer === self && own.leader.term === knownMax ? knownMax : knownMax + 1 };`,
+  }),
+  mutant("renews-without-a-grant", "2.3 acquire first", {
+    file: LEADER,
+    find: 'if (!this.#granted.has(to.peer)) return { to, request: { ...common, kind: "acquire" } };',
+    replace: 'if (this.#granted.size === 0) return { to, request: { ...common, kind: "acquire" } };',
+  }),
+  ofRegistry("winner-shows-nothing", "2.7 shown on opening", {
+    file: LEADER,
+    find: "      if (this.#registry === null) this.#mark = position;\n",
+  }),
   mutant("release-with-open-gate", "2.3 release", {
     file: LEADING,
     find: "    if (this.#hasBegun) await options.work.ends(leader.term);",
