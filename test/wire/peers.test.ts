@@ -5,7 +5,7 @@ import { type AddressInfo, createServer } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import { FRAME, frame } from "../../src/drivers/wire/frame.ts";
-import { encodeAck, encodeRefuse } from "../../src/drivers/wire/handshake/hello.ts";
+import { encodeAck, encodeRefuse, PROTOCOL_MAX } from "../../src/drivers/wire/handshake/hello.ts";
 import { askCluster, probeCluster } from "../../src/drivers/wire/index.ts";
 import { freePort, startProxy, waitFor } from "../servers/index.ts";
 import { TestAuthority } from "./test-certificates.ts";
@@ -36,7 +36,7 @@ describe("peers", () => {
         address: a.tcp.address,
         apiUrl: "http://127.0.0.1:8001",
         isConnected: true,
-        protocol: 5,
+        protocol: PROTOCOL_MAX,
         refusal: null,
         trouble: null,
       },
@@ -46,7 +46,7 @@ describe("peers", () => {
         address: c.tcp.address,
         apiUrl: null,
         isConnected: true,
-        protocol: 5,
+        protocol: PROTOCOL_MAX,
         refusal: null,
         trouble: null,
       },
