@@ -1,6 +1,6 @@
 // The values' service: what is answered when, and what a refusal rests on.
 
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Json } from "../../core/kit/json.ts";
 import { VALUE_BYTES_MAX, VALUES_PAGE_BYTES_MAX } from "../../core/kit/limits.ts";
@@ -189,6 +189,32 @@ describe("a refusal", () => {
     await drain();
     expect([first.code, second.state]).toEqual(["UNCOMMITTED_LIMIT", "resolved"]);
     expect(stage.state.values.get("a")?.value).toBe(2);
+  });
+});
+
+describe("a content", () => {
+  it("is parsed by who looks at it: not for each of those who watch, and not to say as of which version a list is", async () => {
+    const { stage } = await leading();
+    const { values } = stage.state;
+    await put(stage, "a", { at: 1 });
+    const parse = vi.spyOn(JSON, "parse");
+    try {
+      const seen = Array.from({ length: 1_000 }, () => values.changes("", 0, 9)!.changes[0]!);
+      values.list({ prefix: "", after: null, limit: 1 });
+      expect(parse).not.toHaveBeenCalled();
+      expect(seen[0]).toEqual({
+        kind: "put",
+        name: "a",
+        value: { at: 1 },
+        version: 1,
+        updatedAtMs: 1_000,
+        fence: null,
+      });
+      expect(JSON.stringify(seen[0])).toContain('"value":{"at":1}');
+      expect(parse).toHaveBeenCalledTimes(1);
+    } finally {
+      parse.mockRestore();
+    }
   });
 });
 
