@@ -291,6 +291,18 @@ describe("changes", () => {
     expect(late.value).toBe(version - 1);
   });
 
+  it("of others push nobody out who has missed nothing: who ends to wait, as for a heartbeat, goes on from what there was none up to", async () => {
+    const { stage } = await leading();
+    const { values } = stage.state;
+    const over = new AbortController();
+    const waiting = watch(values.changed("quiet/", 0, over.signal));
+    for (let at = 0; at <= VALUE_CHANGES_KEPT; at++) await put(stage, "a", at);
+    over.abort();
+    await drain();
+    expect(waiting.value).toBe(VALUE_CHANGES_KEPT + 1);
+    expect(names(values.changes("quiet/", waiting.value!, 9))).toEqual([]);
+  });
+
   it("of before a snapshot was restored, or the node was started, are not kept either (trap 67)", async () => {
     const { stage, store } = await leading();
     await put(stage, "a");
