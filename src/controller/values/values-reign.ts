@@ -25,7 +25,7 @@ export class ValuesReign {
       // A refusal says something of the present: it is a confirmed leader's, and rests on nothing that may still be given up.
       await desk.confirmed();
       const decision = decideValue(desk.head, command);
-      if (decision.kind !== "event" && (await this.#isSettled(command))) return refused(command, decision);
+      if (decision.kind !== "event" && (await this.#isSettled(command, decision))) return refused(command, decision);
     }
     throw overloaded("what this rests on is written and given up, again and again");
   }
@@ -43,11 +43,13 @@ export class ValuesReign {
   }
 
   /** False: something that the decision rests on was given up. */
-  async #isSettled({ name, fence }: ValueCommand): Promise<boolean> {
+  async #isSettled({ name, fence }: ValueCommand, { kind }: ValueDecision): Promise<boolean> {
     const keys: StateKey[] = [{ value: name }];
     if (fence !== null) keys.push({ scope: fence.scope });
     try {
       await this.#desk.settled(...keys);
+      // There may be no room for it because of any other value.
+      if (kind === "full") await this.#desk.allSettled();
       return true;
     } catch (error) {
       // Where the leadership is over nothing can be said; what the log had no room for never was.

@@ -3,7 +3,7 @@
 import { describe, expect, it, vi } from "vitest";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Json } from "../../core/kit/json.ts";
-import { VALUE_BYTES_MAX, VALUES_PAGE_BYTES_MAX } from "../../core/kit/limits.ts";
+import { VALUE_BYTES_MAX, VALUES_MAX, VALUES_PAGE_BYTES_MAX } from "../../core/kit/limits.ts";
 import { wholeOf } from "../../core/kit/pieces.ts";
 import type { ValueFence, ValuePut } from "../../ports/values.ts";
 import { seededRandom } from "../../core/kit/random.ts";
@@ -189,6 +189,26 @@ describe("a refusal", () => {
     await drain();
     expect([first.code, second.state]).toEqual(["UNCOMMITTED_LIMIT", "resolved"]);
     expect(stage.state.values.get("a")?.value).toBe(2);
+  });
+});
+
+describe("a refusal for want of room", () => {
+  it("rests on nothing that may be given up: what else waits to be committed has its outcome first", async () => {
+    const { stage } = await leading();
+    for (let at = 1; at < VALUES_MAX; at++)
+      stage.applied.values.evolve(
+        { kind: "value-put", name: `v${at}`, data: Uint8Array.of(0x31), fence: null, atMs: 1 },
+        1,
+      );
+    stage.log.isHolding = true;
+    const last = watch(stage.state.values.put(putting("last")));
+    const more = watch(stage.state.values.put(putting("more")));
+    await drain();
+    expect([last.state, more.state]).toEqual(["pending", "pending"]);
+    stage.log.answer(unwritten);
+    await drain();
+    expect([last.code, more.state]).toEqual(["UNCOMMITTED_LIMIT", "resolved"]);
+    await expect(put(stage, "one too many")).rejects.toMatchObject({ code: "QUOTA_EXCEEDED" });
   });
 });
 
