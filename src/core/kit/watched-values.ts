@@ -32,8 +32,12 @@ export class WatchedValues {
     const { gone } = (this.#listing ??= { asOf, gone: new Set(this.#known.keys()) });
     const items: ValueItem[] = [];
     for (const value of values) {
-      gone.delete(value.name);
-      if (this.#isNew(value)) items.push({ kind: "put", ...value });
+      const { name, version } = value;
+      gone.delete(name);
+      // A list is never older than what was given, but where the history was rewritten (a restored cluster): then its version counts, also a lower one.
+      if (this.#known.get(name) === version) continue;
+      this.#known.set(name, version);
+      items.push({ kind: "put", ...value });
     }
     return items;
   }
