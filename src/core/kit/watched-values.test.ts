@@ -39,4 +39,17 @@ describe("a watch", () => {
     put(stored("cursor", "new", 3 * EPOCHS_PER_GENERATION + 1));
     expect(has.get("cursor")).toBe("new");
   });
+
+  it("goes on after versions of 16 digits, up to the largest there may be", () => {
+    const watched = new WatchedValues(undefined);
+    const { list, put } = reader(watched);
+    const version = 10 ** 15;
+    list(version);
+    put(stored("a", "1", version + 1));
+    expect(watched.point).toBe(version + 1);
+    watched.take(String(Number.MAX_SAFE_INTEGER), undefined);
+    expect(watched.point).toBe(Number.MAX_SAFE_INTEGER);
+    watched.take("9999999999999999", undefined);
+    expect(watched.point).toBe(Number.MAX_SAFE_INTEGER);
+  });
 });

@@ -58,7 +58,7 @@ export class WatchedValues {
   take(id: string | undefined, change: StoredChange | undefined): ValueItem | undefined {
     const point = this.point ?? 0;
     // Of changes that were made together the last one has an id: only then all of them are here.
-    if (/^\d{1,15}$/.test(id ?? "")) this.point = Math.max(point, Number(id));
+    if (/^\d{1,16}$/.test(id ?? "") && Number.isSafeInteger(Number(id))) this.point = Math.max(point, Number(id));
     if (change === undefined || !(change.version > point)) return undefined;
     if (!this.#isWhole || change.kind === "put") return this.#isNew(change) ? change : undefined;
     // What a list did not have was not given, and is not taken back.
