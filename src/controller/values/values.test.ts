@@ -8,6 +8,7 @@ import { wholeOf } from "../../core/kit/pieces.ts";
 import type { ValueFence, ValuePut } from "../../ports/values.ts";
 import { seededRandom } from "../../core/kit/random.ts";
 import { ManualClock } from "../../loops/test-clock.ts";
+import { encodeRecord } from "../../core/state/index.ts";
 import { RaftLeadership } from "../leadership/raft-leadership.ts";
 import { leading, stageOn } from "../../sim/controller/test-scopes-stage.ts";
 import { drain, type ScopesStage, watch } from "../scopes/test-scopes.ts";
@@ -321,6 +322,21 @@ describe("changes", () => {
     await drain();
     expect(waiting.value).toBe(VALUE_CHANGES_KEPT + 1);
     expect(names(values.changes("quiet/", waiting.value!, 9))).toEqual([]);
+  });
+
+  it("are of records that were applied: of one that does not fit nothing is shown, and nobody is woken", async () => {
+    const { stage } = await leading();
+    const { values } = stage.state;
+    const fence = { scope: "s", epoch: 1 };
+    const put = { kind: "value-put", name: "a", data: Uint8Array.of(0x31), fence, atMs: 1 } as const;
+    const waiting = watch(values.changed("", 0, new AbortController().signal));
+    // As of a release that decides by other rules: the scope is not held, so the record changes nothing.
+    const resigned = { kind: "resigned", scope: "s", epoch: 1, atMs: 1 } as const;
+    await stage.log.append(1, 0, [encodeRecord([put, resigned])]);
+    await drain();
+    expect([stage.applied.counts.unfit, values.get("a")]).toEqual([1, null]);
+    expect(names(values.changes("", 0, 9))).toEqual([]);
+    expect(waiting.state).toBe("pending");
   });
 
   it("of before a snapshot was restored, or the node was started, are not kept either (trap 67)", async () => {
