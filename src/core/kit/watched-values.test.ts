@@ -52,4 +52,20 @@ describe("a watch", () => {
     watched.take("9999999999999999", undefined);
     expect(watched.point).toBe(Number.MAX_SAFE_INTEGER);
   });
+
+  it("after a version keeps nothing of changes that can't come again, however many names there were", () => {
+    const watched = new WatchedValues(10);
+    for (let version = 11; version < 1_011; version++) {
+      const name = `job/${version}`;
+      expect(watched.take(String(version), { kind: "put", ...stored(name, "queued", version) })).toBeDefined();
+    }
+    expect(watched.kept).toBe(0);
+    // Of a record of several changes that was cut behind the first: that one is not given twice.
+    expect(watched.take(undefined, { kind: "put", ...stored("a", "1", 2_000) })).toBeDefined();
+    // It goes on at a node that is behind.
+    for (const id of ["1010", "1500"]) expect(watched.take(id, undefined)).toBeUndefined();
+    expect(watched.take(undefined, { kind: "put", ...stored("a", "1", 2_000) })).toBeUndefined();
+    expect(watched.take("2000", { kind: "put", ...stored("b", "1", 2_000) })).toBeDefined();
+    expect(watched.kept).toBe(0);
+  });
 });
