@@ -214,6 +214,16 @@ describe("a refusal for want of room", () => {
 });
 
 describe("a content", () => {
+  it("is read as it was written, whatever was parsed before it (nodejs/node #63785)", async () => {
+    const { stage } = await leading();
+    const { values } = stage.state;
+    await put(stage, "first", { A: 1, "a\\": 2 });
+    await put(stage, "second", { A: 1, 'a"': 2 });
+    expect(values.get("first")?.value).toEqual({ A: 1, "a\\": 2 });
+    expect(values.get("second")?.value).toEqual({ A: 1, 'a"': 2 });
+    expect(values.list({ prefix: "second", after: null, limit: 1 }).values[0]?.value).toEqual({ A: 1, 'a"': 2 });
+  });
+
   it("is parsed by who looks at it: not for each of those who watch, and not to say as of which version a list is", async () => {
     const { stage } = await leading();
     const { values } = stage.state;

@@ -4,6 +4,7 @@ import { canonicalJson } from "../../core/events/index.ts";
 import { type ErrorCode, TenureError } from "../../core/kit/errors.ts";
 import { INTEGER_MAX, VALUES_PAGE_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { Json } from "../../core/kit/json.ts";
+import { parseJson } from "../../core/kit/parse-json.ts";
 import { isOfValue, type StateFold, type StateRecord } from "../../core/state/index.ts";
 import {
   checkValueName,
@@ -180,7 +181,7 @@ function viewOf<More extends object>({ name, data, version, atMs, fence }: Value
     ...more,
     name,
     get value(): Json {
-      return (parsed ??= JSON.parse(decoder.decode(data)) as Json);
+      return (parsed ??= parseJson(decoder.decode(data)) as Json);
     },
     version,
     updatedAtMs: atMs,

@@ -6,6 +6,7 @@ import { assert, assertNever } from "../../core/kit/assert.ts";
 import { StaleEpochError, TenureError, VersionConflictError } from "../../core/kit/errors.ts";
 import type { Json } from "../../core/kit/json.ts";
 import { INTEGER_MAX } from "../../core/kit/limits.ts";
+import { parseJson } from "../../core/kit/parse-json.ts";
 import { decideValue, type ValueCommand } from "../../core/values/decide.ts";
 import { ValuesFold } from "../../core/values/fold.ts";
 import { checkValueName, valueData } from "../../core/values/limits.ts";
@@ -137,5 +138,5 @@ export class MemoryValues implements ValueStore {
 }
 
 function viewOf({ name, data, version, atMs, fence }: ValueState): StoredValue {
-  return { name, value: JSON.parse(decoder.decode(data)) as Json, version, updatedAtMs: atMs, ...fence };
+  return { name, value: parseJson(decoder.decode(data)) as Json, version, updatedAtMs: atMs, ...fence };
 }
