@@ -9,7 +9,7 @@ import { INTEGER_MAX } from "../../core/kit/limits.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
 import { decideValue, type ValueCommand } from "../../core/values/decide.ts";
 import { ValuesFold } from "../../core/values/fold.ts";
-import { checkValueName, valueData } from "../../core/values/limits.ts";
+import { checkValueDepth, checkValueName, valueData } from "../../core/values/limits.ts";
 import type { ValueState } from "../../core/values/value-state.ts";
 import type { StoredValue, ValueItem } from "../../ports/stored-values.ts";
 import type { ValueDelete, ValueDeleted, ValuePut } from "../../ports/values.ts";
@@ -43,6 +43,7 @@ export class MemoryValues implements ValueStore {
 
   async put({ name, value, ifVersion, fence }: ValuePut): Promise<{ readonly version: number }> {
     const data = valueData(canonicalJson(value, INTEGER_MAX));
+    checkValueDepth(value);
     const version = this.#decide({ kind: "put", name, data, ifVersion, fence, atMs: this.#nowMs() });
     assert(version !== null, "what is written has a version");
     return { version };
