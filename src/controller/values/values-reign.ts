@@ -15,12 +15,15 @@ export class ValuesReign {
     this.#desk = desk;
   }
 
-  /** The version of the change, when it is committed; null: there is nothing to delete. Rejects where it is refused. */
-  async change(command: ValueCommand): Promise<number | null> {
+  /**
+   * The version of the change, when it is committed; null: there is nothing to delete. Rejects where it is refused. `admit`: throws where such a
+   * record must not be appended now.
+   */
+  async change(command: ValueCommand, admit: () => void): Promise<number | null> {
     const desk = this.#desk;
     desk.admit();
     for (let attempt = 0; attempt < DECIDE_AGAIN_MAX; attempt++) {
-      const appended = this.#append(command);
+      const appended = this.#append(command, admit);
       if (appended !== null) return appended;
       // A refusal says something of the present: it is a confirmed leader's, and rests on nothing that may still be given up.
       await desk.confirmed();
@@ -31,10 +34,11 @@ export class ValuesReign {
   }
 
   /** Null: nothing is to be written. */
-  #append(command: ValueCommand): Promise<number> | null {
+  #append(command: ValueCommand, admit: () => void): Promise<number> | null {
     const { head, appends } = this.#desk;
     const decision = decideValue(head, command);
     if (decision.kind !== "event") return null;
+    admit();
     const batch = appends.begin();
     const version = head.placeOf(appends.positionIn(batch));
     appends.add(batch, [decision.event]);

@@ -169,6 +169,28 @@ describe("a write", () => {
   });
 });
 
+describe("a write that is decided again", () => {
+  it("asks again whether every member can read it: the last value may have gone, and one of an older release come", async () => {
+    const { stage } = await leading();
+    let missing: readonly string[] = [];
+    const { log, consensus, applied } = stage;
+    stage.state.close();
+    const [leadership, random] = [new RaftLeadership(consensus), seededRandom("values")];
+    const unready = () => missing;
+    const state = new StateService({ log, applied, leadership, clock: new ManualClock(), random, unready });
+    await drain();
+    await state.values.put(putting("a"));
+    consensus.holdReads = true;
+    const writing = watch(state.values.put(putting("a", 2, { ifVersion: 0 })));
+    await drain();
+    await state.values.delete({ name: "a", ifVersion: null, fence: null });
+    missing = ["n3"];
+    consensus.answerReads(1);
+    await drain();
+    expect([writing.code, applied.values.size]).toEqual(["NOT_SUPPORTED", 0]);
+  });
+});
+
 describe("a refusal", () => {
   it("is a confirmed leader's: one that was deposed, and does not know it, refuses nobody for what has changed since", async () => {
     const { stage } = await leading();

@@ -96,13 +96,10 @@ export class ValuesService implements Values {
   async #change(command: ValueCommand): Promise<number | null> {
     const refusal = this.#options.refusesNew?.() ?? null;
     if (refusal !== null) throw refusal;
-    const { door, applied, unready } = this.#options;
+    const { door } = this.#options;
     const reign = door().now() ?? (await door().next());
-    // Who has one has read one: a node that could not would have stopped.
-    const missing = applied.values.size > 0 ? [] : unready();
-    if (missing.length > 0) throw notReady(missing);
     try {
-      const version = await reign.values.change(command);
+      const version = await reign.values.change(command, () => this.#admit());
       if (version !== null) this.#writes.committed++;
       return version;
     } catch (error) {
@@ -110,6 +107,14 @@ export class ValuesService implements Values {
       if (outcome !== undefined) this.#writes[outcome]++;
       throw error;
     }
+  }
+
+  /** In the turn in which it is appended. Throws where a member could not read it. */
+  #admit(): void {
+    const { applied, unready } = this.#options;
+    // Who has one has read one: a node that could not would have stopped.
+    const missing = applied.values.size > 0 ? [] : unready();
+    if (missing.length > 0) throw notReady(missing);
   }
 
   #wallMs(): number {
