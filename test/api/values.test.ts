@@ -301,6 +301,12 @@ describe("GET /v1/watch/values", () => {
     expect(stream.shown).toEqual([]);
   });
 
+  it("an id of 16 digits is one: a cluster that is restored in 2033 gives such", async () => {
+    await using t = await startApi();
+    using stream = await openStream(t, "/v1/watch/values", { "last-event-id": "1000000000000001" });
+    await expect.poll(() => stream.frames.at(-1)?.event).toBe("reset");
+  });
+
   it("a wrong id is refused by its name", async () => {
     await using t = await startApi();
     for (const id of ["x", "-1", "1.5", "1:ab", "9".repeat(16)]) {

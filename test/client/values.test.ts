@@ -79,6 +79,22 @@ describe("get, put, delete, list", () => {
     expect(t.values.version).toBe(100);
   });
 
+  it("a value that JSON would say otherwise is refused, and nothing is written", async () => {
+    await using t = await startApi();
+    const { values } = clientOf([t.url]);
+    const others = [
+      NaN,
+      { at: Infinity },
+      { at: undefined },
+      [undefined],
+      { at: 2 ** 53 },
+      "\ud800",
+    ] as unknown as Json[];
+    for (const value of others)
+      await expect(values.put("x", value)).rejects.toMatchObject({ code: "BAD_REQUEST", field: "value" });
+    expect(await values.get("x")).toBeNull();
+  });
+
   it("reads are confirmed by the leader, where nobody asks for less", async () => {
     await using t = await startApi();
     await put(t, "x");

@@ -99,7 +99,7 @@ async function startOf(
 }
 
 function versionOf(header: string): number {
-  if (/^\d{1,15}$/.test(header)) return Number(header);
+  if (/^\d{1,16}$/.test(header) && Number.isSafeInteger(Number(header))) return Number(header);
   throw new TenureError("BAD_REQUEST", "Last-Event-ID must be a version, as the ids of this stream are.", {
     field: "Last-Event-ID",
   });

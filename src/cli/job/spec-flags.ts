@@ -145,7 +145,7 @@ export function jsonOf(what: string, text: string): Json {
 }
 
 export function wholeNumber(flag: string, text: string, min: number, max: number): number {
-  const number = /^-?\d{1,15}$/.test(text) ? Number(text) : Number.NaN;
+  const number = /^-?\d{1,16}$/.test(text) ? Number(text) : Number.NaN;
   if (number >= min && number <= max) return number;
   throw new UsageError(`${flag} takes a whole number from ${min} to ${max}, not ${JSON.stringify(text)}`);
 }

@@ -24,6 +24,16 @@ describe("tenure value", () => {
     expect(step("put --help")).toBe("help");
   });
 
+  it("takes epochs and versions up to the largest there may be, of 16 digits: a cluster that is restored in 2033 has such", () => {
+    const [last, tooLarge] = ["9007199254740991", "9007199254740993"];
+    const led = { TENURE_SCOPE: "s", TENURE_EPOCH: last };
+    expect(step(`put a 1 --if-version ${last}`, led)).toMatchObject({
+      conditions: { ifVersion: Number(last), epoch: Number(last) },
+    });
+    expect(step(`watch --after ${last}`)).toMatchObject({ after: Number(last) });
+    expect(() => step(`watch --after ${tooLarge}`)).toThrowError(UsageError);
+  });
+
   it("writes under the epoch in which tenure run has started it; flags count instead", () => {
     const led = { TENURE_SCOPE: "payer", TENURE_EPOCH: "12" };
     expect(step("put a 1", led)).toMatchObject({ conditions: { scope: "payer", epoch: 12 } });

@@ -2,7 +2,7 @@
 
 import type { Json, ValueWriteOptions } from "../../client/index.ts";
 import { assertNever } from "../../contract/errors.ts";
-import { VALUE_NAME_BYTES_MAX } from "../../core/kit/limits.ts";
+import { INTEGER_MAX, VALUE_NAME_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { StepFlags } from "../connection/connection.ts";
 import { jsonOf, wholeNumber } from "../job/spec-flags.ts";
 import { CONNECTION_KINDS, ownOf } from "../kit/connection-help.ts";
@@ -10,7 +10,6 @@ import { kindsOf, verbsOf } from "../kit/description.ts";
 import { parseFlags, UsageError } from "../kit/flags.ts";
 import { withLongOutput } from "../kit/output.ts";
 import { chosen, oneName } from "../kit/words.ts";
-import { SEQUENCE_MAX } from "../limits.ts";
 import { VALUE } from "./help.ts";
 
 const VERBS = verbsOf(VALUE);
@@ -86,7 +85,7 @@ function stepOf(
       }
       const { prefix, after } = values;
       if (verb === "list") return { verb, prefix };
-      return { verb, prefix, after: after === undefined ? undefined : wholeNumber("--after", after, 0, SEQUENCE_MAX) };
+      return { verb, prefix, after: after === undefined ? undefined : wholeNumber("--after", after, 0, INTEGER_MAX) };
     }
     default:
       return assertNever(verb, "value");
@@ -113,7 +112,7 @@ function conditionsOf(
   { "if-version": ifVersion, scope, epoch }: OwnValues,
   environment: Readonly<Record<string, string | undefined>>,
 ): ValueConditions {
-  const version = ifVersion === undefined ? {} : { ifVersion: wholeNumber("--if-version", ifVersion, 0, SEQUENCE_MAX) };
+  const version = ifVersion === undefined ? {} : { ifVersion: wholeNumber("--if-version", ifVersion, 0, INTEGER_MAX) };
   const isByFlag = scope !== undefined || epoch !== undefined;
   const [names, fence] = isByFlag
     ? ([
@@ -128,7 +127,7 @@ function conditionsOf(
   if (given === "" && number === "") return version;
   if (given === "") throw half(names[1], names[0]);
   if (number === "") throw half(names[0], names[1]);
-  return { ...version, scope: given, epoch: wholeNumber(names[1], number, 1, SEQUENCE_MAX) };
+  return { ...version, scope: given, epoch: wholeNumber(names[1], number, 1, INTEGER_MAX) };
 }
 
 function half(given: string, missing: string): UsageError {

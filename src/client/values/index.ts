@@ -4,8 +4,10 @@
 // A write that may have been done and was not confirmed is never sent again by itself: OUTCOME_UNKNOWN is thrown, and a look (the version) says what
 // became of it. What was certainly not done is sent again, for as long as the call may take.
 
-import { refuseUnknownOptions } from "../../contract/errors.ts";
+import { refuseUnknownOptions, TenureError } from "../../contract/errors.ts";
+import { jsonMistake } from "../../contract/json-value.ts";
 import type { Json } from "../../core/kit/json.ts";
+import { VALUE_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { StoredValue, ValueItem } from "../../ports/stored-values.ts";
 import type { Caller, CallOptions } from "../caller.ts";
 import { pagesOf, readPage, type ValueReadOptions } from "./pages.ts";
@@ -50,6 +52,7 @@ export function valuesOf(caller: Caller): ClientValues {
   const write = async <T>(name: string, value: { readonly value: Json } | null, options: ValueWriteOptions) => {
     // A condition with a misspelt name would be none.
     refuseUnknownOptions(value === null ? "values.delete" : "values.put", options, WRITE_OPTIONS);
+    if (value !== null) checkValue(value.value);
     const { ifVersion, scope, epoch } = options;
     const conditions = { if_version: ifVersion, scope, epoch };
     const path = `/v1/values/${encodeURIComponent(name)}`;
@@ -72,6 +75,12 @@ export function valuesOf(caller: Caller): ClientValues {
     },
     watch: (options = {}) => watchValues(caller, options),
   };
+}
+
+/** Here already: JSON.stringify would write another value for some that it can't say, as null for NaN. */
+function checkValue(value: Json): void {
+  const mistake = jsonMistake(value, VALUE_BYTES_MAX);
+  if (mistake !== null) throw new TenureError("BAD_REQUEST", `value ${mistake}. Nothing was sent.`, { field: "value" });
 }
 
 function queryOf(conditions: Readonly<Record<string, string | number | undefined>>): string {

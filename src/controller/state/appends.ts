@@ -89,6 +89,11 @@ export class Appends {
     return this.head.underWay(key)?.done ?? Promise.resolve();
   }
 
+  /** Resolves when all that is known here is committed. */
+  allSettled(): Promise<void> {
+    return this.#underWay.at(-1)?.done ?? Promise.resolve();
+  }
+
   #push(record: StateRecord, position: number, batch: Batch): void {
     for (const change of record) this.head.push(change, position, batch);
   }

@@ -68,6 +68,10 @@ export class StateDesk {
     for (const key of keys) await this.appends.settled(key);
   }
 
+  async allSettled(): Promise<void> {
+    await this.appends.allSettled();
+  }
+
   /** Resolves when a majority has taken this node for its leader after this call. */
   async confirmed(): Promise<void> {
     if (this.#confirming >= CONFIRMATIONS_PENDING_MAX)

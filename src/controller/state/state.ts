@@ -32,11 +32,13 @@ export class StateService {
   readonly scopes: ScopesService;
   readonly values: ValuesService;
   readonly #log: Log;
+  readonly #applied: StateFold;
   readonly #reign: Reign<StateReign>;
   #stopRecords: () => void = () => undefined;
 
   constructor(options: StateServiceOptions) {
     this.#log = options.log;
+    this.#applied = options.applied;
     const { applied, refusesNew, clock } = options;
     const unready = options.unready ?? ((): readonly string[] => []);
     const isPaused = options.isPaused ?? ((): boolean => false);
@@ -67,7 +69,7 @@ export class StateService {
     this.#stopRecords();
     this.#stopRecords = this.#log.subscribe(
       this.#log.head().position + 1,
-      (record) => this.#applied(record),
+      (record) => this.#follows(record),
       () => {
         // A snapshot was restored: the state has jumped.
         this.#follow();
@@ -78,10 +80,12 @@ export class StateService {
     );
   }
 
-  #applied({ data, position }: LogRecord): void {
+  #follows({ data, position }: LogRecord): void {
     const record = decodeRecord(data);
     if (record.kind !== "changes") return;
     this.#reign?.current?.applied(record.changes, position);
+    // Who watches has what is there: one that did not fit changed nothing.
+    if (!this.#applied.hasTaken(position)) return;
     this.scopes.applied(record.changes);
     this.values.applied(record.changes, position);
   }

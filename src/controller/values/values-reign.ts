@@ -15,26 +15,30 @@ export class ValuesReign {
     this.#desk = desk;
   }
 
-  /** The version of the change, when it is committed; null: there is nothing to delete. Rejects where it is refused. */
-  async change(command: ValueCommand): Promise<number | null> {
+  /**
+   * The version of the change, when it is committed; null: there is nothing to delete. Rejects where it is refused. `admit`: throws where such a
+   * record must not be appended now.
+   */
+  async change(command: ValueCommand, admit: () => void): Promise<number | null> {
     const desk = this.#desk;
     desk.admit();
     for (let attempt = 0; attempt < DECIDE_AGAIN_MAX; attempt++) {
-      const appended = this.#append(command);
+      const appended = this.#append(command, admit);
       if (appended !== null) return appended;
       // A refusal says something of the present: it is a confirmed leader's, and rests on nothing that may still be given up.
       await desk.confirmed();
       const decision = decideValue(desk.head, command);
-      if (decision.kind !== "event" && (await this.#isSettled(command))) return refused(command, decision);
+      if (decision.kind !== "event" && (await this.#isSettled(command, decision))) return refused(command, decision);
     }
     throw overloaded("what this rests on is written and given up, again and again");
   }
 
   /** Null: nothing is to be written. */
-  #append(command: ValueCommand): Promise<number> | null {
+  #append(command: ValueCommand, admit: () => void): Promise<number> | null {
     const { head, appends } = this.#desk;
     const decision = decideValue(head, command);
     if (decision.kind !== "event") return null;
+    admit();
     const batch = appends.begin();
     const version = head.placeOf(appends.positionIn(batch));
     appends.add(batch, [decision.event]);
@@ -43,11 +47,13 @@ export class ValuesReign {
   }
 
   /** False: something that the decision rests on was given up. */
-  async #isSettled({ name, fence }: ValueCommand): Promise<boolean> {
+  async #isSettled({ name, fence }: ValueCommand, { kind }: ValueDecision): Promise<boolean> {
     const keys: StateKey[] = [{ value: name }];
     if (fence !== null) keys.push({ scope: fence.scope });
     try {
       await this.#desk.settled(...keys);
+      // There may be no room for it because of any other value.
+      if (kind === "full") await this.#desk.allSettled();
       return true;
     } catch (error) {
       // Where the leadership is over nothing can be said; what the log had no room for never was.

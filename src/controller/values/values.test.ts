@@ -1,13 +1,14 @@
 // The values' service: what is answered when, and what a refusal rests on.
 
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Json } from "../../core/kit/json.ts";
-import { VALUE_BYTES_MAX, VALUES_PAGE_BYTES_MAX } from "../../core/kit/limits.ts";
+import { VALUE_BYTES_MAX, VALUES_MAX, VALUES_PAGE_BYTES_MAX } from "../../core/kit/limits.ts";
 import { wholeOf } from "../../core/kit/pieces.ts";
 import type { ValueFence, ValuePut } from "../../ports/values.ts";
 import { seededRandom } from "../../core/kit/random.ts";
 import { ManualClock } from "../../loops/test-clock.ts";
+import { encodeRecord } from "../../core/state/index.ts";
 import { RaftLeadership } from "../leadership/raft-leadership.ts";
 import { leading, stageOn } from "../../sim/controller/test-scopes-stage.ts";
 import { drain, type ScopesStage, watch } from "../scopes/test-scopes.ts";
@@ -162,6 +163,31 @@ describe("a write", () => {
     await state.values.put(putting("a"));
     missing = ["n3"];
     await state.values.put(putting("b"));
+    // A snapshot without values is one that older releases read: whoever joined since may be of one.
+    for (const name of ["a", "b"]) await state.values.delete({ name, ifVersion: null, fence: null });
+    await expect(state.values.put(putting("a"))).rejects.toMatchObject({ code: "NOT_SUPPORTED" });
+  });
+});
+
+describe("a write that is decided again", () => {
+  it("asks again whether every member can read it: the last value may have gone, and one of an older release come", async () => {
+    const { stage } = await leading();
+    let missing: readonly string[] = [];
+    const { log, consensus, applied } = stage;
+    stage.state.close();
+    const [leadership, random] = [new RaftLeadership(consensus), seededRandom("values")];
+    const unready = () => missing;
+    const state = new StateService({ log, applied, leadership, clock: new ManualClock(), random, unready });
+    await drain();
+    await state.values.put(putting("a"));
+    consensus.holdReads = true;
+    const writing = watch(state.values.put(putting("a", 2, { ifVersion: 0 })));
+    await drain();
+    await state.values.delete({ name: "a", ifVersion: null, fence: null });
+    missing = ["n3"];
+    consensus.answerReads(1);
+    await drain();
+    expect([writing.code, applied.values.size]).toEqual(["NOT_SUPPORTED", 0]);
   });
 });
 
@@ -189,6 +215,62 @@ describe("a refusal", () => {
     await drain();
     expect([first.code, second.state]).toEqual(["UNCOMMITTED_LIMIT", "resolved"]);
     expect(stage.state.values.get("a")?.value).toBe(2);
+  });
+});
+
+describe("a refusal for want of room", () => {
+  it("rests on nothing that may be given up: what else waits to be committed has its outcome first", async () => {
+    const { stage } = await leading();
+    for (let at = 1; at < VALUES_MAX; at++)
+      stage.applied.values.evolve(
+        { kind: "value-put", name: `v${at}`, data: Uint8Array.of(0x31), fence: null, atMs: 1 },
+        1,
+      );
+    stage.log.isHolding = true;
+    const last = watch(stage.state.values.put(putting("last")));
+    const more = watch(stage.state.values.put(putting("more")));
+    await drain();
+    expect([last.state, more.state]).toEqual(["pending", "pending"]);
+    stage.log.answer(unwritten);
+    await drain();
+    expect([last.code, more.state]).toEqual(["UNCOMMITTED_LIMIT", "resolved"]);
+    await expect(put(stage, "one too many")).rejects.toMatchObject({ code: "QUOTA_EXCEEDED" });
+  });
+});
+
+describe("a content", () => {
+  it("is read as it was written, whatever was parsed before it (nodejs/node #63785)", async () => {
+    const { stage } = await leading();
+    const { values } = stage.state;
+    await put(stage, "first", { A: 1, "a\\": 2 });
+    await put(stage, "second", { A: 1, 'a"': 2 });
+    expect(values.get("first")?.value).toEqual({ A: 1, "a\\": 2 });
+    expect(values.get("second")?.value).toEqual({ A: 1, 'a"': 2 });
+    expect(values.list({ prefix: "second", after: null, limit: 1 }).values[0]?.value).toEqual({ A: 1, 'a"': 2 });
+  });
+
+  it("is parsed by who looks at it: not for each of those who watch, and not to say as of which version a list is", async () => {
+    const { stage } = await leading();
+    const { values } = stage.state;
+    await put(stage, "a", { at: 1 });
+    const parse = vi.spyOn(JSON, "parse");
+    try {
+      const seen = Array.from({ length: 1_000 }, () => values.changes("", 0, 9)!.changes[0]!);
+      values.list({ prefix: "", after: null, limit: 1 });
+      expect(parse).not.toHaveBeenCalled();
+      expect(seen[0]).toEqual({
+        kind: "put",
+        name: "a",
+        value: { at: 1 },
+        version: 1,
+        updatedAtMs: 1_000,
+        fence: null,
+      });
+      expect(JSON.stringify(seen[0])).toContain('"value":{"at":1}');
+      expect(parse).toHaveBeenCalledTimes(1);
+    } finally {
+      parse.mockRestore();
+    }
   });
 });
 
@@ -263,6 +345,33 @@ describe("changes", () => {
     await drain();
     expect(names(values.changes("nothing/", late.value!, 9))).toEqual(["put nothing/at all"]);
     expect(late.value).toBe(version - 1);
+  });
+
+  it("of others push nobody out who has missed nothing: who ends to wait, as for a heartbeat, goes on from what there was none up to", async () => {
+    const { stage } = await leading();
+    const { values } = stage.state;
+    const over = new AbortController();
+    const waiting = watch(values.changed("quiet/", 0, over.signal));
+    for (let at = 0; at <= VALUE_CHANGES_KEPT; at++) await put(stage, "a", at);
+    over.abort();
+    await drain();
+    expect(waiting.value).toBe(VALUE_CHANGES_KEPT + 1);
+    expect(names(values.changes("quiet/", waiting.value!, 9))).toEqual([]);
+  });
+
+  it("are of records that were applied: of one that does not fit nothing is shown, and nobody is woken", async () => {
+    const { stage } = await leading();
+    const { values } = stage.state;
+    const fence = { scope: "s", epoch: 1 };
+    const put = { kind: "value-put", name: "a", data: Uint8Array.of(0x31), fence, atMs: 1 } as const;
+    const waiting = watch(values.changed("", 0, new AbortController().signal));
+    // As of a release that decides by other rules: the scope is not held, so the record changes nothing.
+    const resigned = { kind: "resigned", scope: "s", epoch: 1, atMs: 1 } as const;
+    await stage.log.append(1, 0, [encodeRecord([put, resigned])]);
+    await drain();
+    expect([stage.applied.counts.unfit, values.get("a")]).toEqual([1, null]);
+    expect(names(values.changes("", 0, 9))).toEqual([]);
+    expect(waiting.state).toBe("pending");
   });
 
   it("of before a snapshot was restored, or the node was started, are not kept either (trap 67)", async () => {

@@ -12,6 +12,8 @@ interface Watcher {
 export class ValueWatchers {
   readonly #watchers = new Set<Watcher>();
   #isClosed = false;
+  /** Changes up to this version were told: who still waits has missed none. */
+  #through = 0;
 
   get total(): number {
     return this.#watchers.size;
@@ -30,7 +32,8 @@ export class ValueWatchers {
         this.#watchers.delete(watcher);
         resolve(Math.max(after, through));
       };
-      const abort = (): void => wake(after);
+      // Others' changes may have pushed out what comes after `after`.
+      const abort = (): void => wake(this.#through);
       const watcher: Watcher = { prefix, wake };
       signal.addEventListener("abort", abort, { once: true });
       this.#watchers.add(watcher);
@@ -40,6 +43,7 @@ export class ValueWatchers {
   /** `before`: the version before this change. */
   changed(name: string, before: number): void {
     for (const watcher of this.#watchers) if (name.startsWith(watcher.prefix)) watcher.wake(before);
+    this.#through = before + 1;
   }
 
   /** Any of them may have changed, and nothing is known of when. */

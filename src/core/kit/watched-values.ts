@@ -21,6 +21,11 @@ export class WatchedValues {
     this.#isWhole = after === undefined;
   }
 
+  /** How many names it remembers. */
+  get kept(): number {
+    return this.#known.size;
+  }
+
   /** A list begins anew. */
   beginList(): void {
     this.#listing = undefined;
@@ -32,8 +37,12 @@ export class WatchedValues {
     const { gone } = (this.#listing ??= { asOf, gone: new Set(this.#known.keys()) });
     const items: ValueItem[] = [];
     for (const value of values) {
-      gone.delete(value.name);
-      if (this.#isNew(value)) items.push({ kind: "put", ...value });
+      const { name, version } = value;
+      gone.delete(name);
+      // A list is never older than what was given, but where the history was rewritten (a restored cluster): then its version counts, also a lower one.
+      if (this.#known.get(name) === version) continue;
+      this.#known.set(name, version);
+      items.push({ kind: "put", ...value });
     }
     return items;
   }
@@ -52,10 +61,20 @@ export class WatchedValues {
 
   /** The change of a frame, if its reader has not had it. `id`: the frame's own. */
   take(id: string | undefined, change: StoredChange | undefined): ValueItem | undefined {
-    const point = this.point ?? 0;
+    const item = change !== undefined && change.version > (this.point ?? 0) ? this.#changed(change) : undefined;
     // Of changes that were made together the last one has an id: only then all of them are here.
-    if (/^\d{1,15}$/.test(id ?? "")) this.point = Math.max(point, Number(id));
-    if (change === undefined || !(change.version > point)) return undefined;
+    if (/^\d{1,16}$/.test(id ?? "") && Number.isSafeInteger(Number(id))) this.#pass(Number(id));
+    return item;
+  }
+
+  #pass(version: number): void {
+    this.point = Math.max(this.point ?? 0, version);
+    // What comes from now on has higher versions, and nothing will be listed.
+    if (this.#isWhole) return;
+    for (const [name, known] of this.#known) if (known <= version) this.#known.delete(name);
+  }
+
+  #changed(change: StoredChange): ValueItem | undefined {
     if (!this.#isWhole || change.kind === "put") return this.#isNew(change) ? change : undefined;
     // What a list did not have was not given, and is not taken back.
     if (!((this.#known.get(change.name) ?? Infinity) < change.version)) return undefined;

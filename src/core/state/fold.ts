@@ -16,6 +16,8 @@ export class StateFold implements Fold {
   readonly counts = { malformed: 0, unfit: 0 };
   readonly scopes: ScopesFold;
   readonly values = new ValuesFold();
+  /** The last record that changed nothing. */
+  #unfitAt = 0;
 
   constructor(scopesMax?: number) {
     this.scopes = new ScopesFold(scopesMax);
@@ -30,7 +32,15 @@ export class StateFold implements Fold {
     const record = decodeRecord(data);
     if (record.kind === "malformed") this.counts.malformed++;
     else if (record.kind === "later-version") throw laterVersion(record.version);
-    else if (!this.#evolve(record.changes, this.placeOf(position))) this.counts.unfit++;
+    else if (!this.#evolve(record.changes, this.placeOf(position))) {
+      this.counts.unfit++;
+      this.#unfitAt = position;
+    }
+  }
+
+  /** Of the record that was applied last: whether it changed what it names. */
+  hasTaken(position: number): boolean {
+    return position !== this.#unfitAt;
   }
 
   snapshot(): SnapshotData {

@@ -25,8 +25,13 @@ export class StateHead<Batch> implements ValuesView {
     return this.#applied.placeOf(position);
   }
 
+  /**
+   * An epoch of before a restore or a recovery fences nothing: in what was lost it may have ended, and others may have been granted and have
+   * written. (The hold is there still, so that nobody else leads before its lease is over, and nobody can renew it.)
+   */
   heldEpoch(scope: string): number | null {
-    return this.scopes.get(scope)?.hold?.epoch ?? null;
+    const epoch = this.scopes.get(scope)?.hold?.epoch ?? null;
+    return epoch !== null && epoch > this.#applied.scopes.epochBase ? epoch : null;
   }
 
   /** The append on which it rests as it is now; null: it is committed. */

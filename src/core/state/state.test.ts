@@ -3,8 +3,8 @@
 import { describe, expect, it } from "vitest";
 import { wholeOf } from "../kit/pieces.ts";
 import { encodeEvent, EPOCHS_PER_GENERATION, type ScopeEvent } from "../scopes/index.ts";
-import type { ValueEvent } from "../values/index.ts";
-import { decodeRecord, encodeRecord, StateFold, type StateRecord, withNewLine } from "./index.ts";
+import { decideValue, type ValueEvent } from "../values/index.ts";
+import { decodeRecord, encodeRecord, StateFold, StateHead, type StateRecord, withNewLine } from "./index.ts";
 
 const FENCE = { scope: "s", epoch: 1 };
 
@@ -104,5 +104,29 @@ describe("the fold", () => {
     expect(renewed.values.get("a")?.version).toBe(2);
     renewed.apply({ position: 3, epoch: 2, data: encodeRecord([put("a", "2")]) });
     expect(renewed.values.get("a")?.version).toBeGreaterThan(2 * EPOCHS_PER_GENERATION);
+  });
+
+  it("of a cluster that is restored or recovered fences out the epochs of before: they may have ended after the backup was taken", () => {
+    const line = { generation: 0, place: 7, position: 1, session: "nobody" };
+    const fold = applied(new StateFold(), [granted("s")]);
+    const write = {
+      kind: "put",
+      name: "a",
+      data: Uint8Array.of(0x31),
+      ifVersion: null,
+      fence: FENCE,
+      atMs: 1,
+    } as const;
+    expect(decideValue(new StateHead(fold), write).kind).toBe("event");
+    const renewed = new StateFold();
+    renewed.restore(withNewLine(wholeOf(fold.snapshot()), line));
+    // Its holder can't renew it any more, and it is granted to nobody until its lease is over; but whether it was in force nobody knows.
+    expect(renewed.scopes.get("s")?.hold?.epoch).toBe(FENCE.epoch);
+    expect(decideValue(new StateHead(renewed), write)).toEqual({ kind: "stale", fence: FENCE });
+    const resigned = { kind: "resigned", scope: "s", epoch: 1, atMs: 1 } as const;
+    for (const [at, change] of [resigned, granted("s")].entries())
+      renewed.apply({ position: 2 + at, epoch: 2, data: encodeRecord([change]) });
+    const { epoch } = renewed.scopes.get("s")!.hold!;
+    expect(decideValue(new StateHead(renewed), { ...write, fence: { scope: "s", epoch } }).kind).toBe("event");
   });
 });

@@ -1,7 +1,8 @@
 // What a request about a value may hold, checked before anything is decided, and the bounds of this room.
 
 import { TenureError } from "../kit/errors.ts";
-import { INTEGER_MAX, SCOPE_BYTES_MAX, VALUE_BYTES_MAX, VALUE_NAME_BYTES_MAX } from "../kit/limits.ts";
+import type { Json } from "../kit/json.ts";
+import { INTEGER_MAX, JSON_DEPTH_MAX, SCOPE_BYTES_MAX, VALUE_BYTES_MAX, VALUE_NAME_BYTES_MAX } from "../kit/limits.ts";
 import type { ValueFence } from "./value-state.ts";
 
 /** A piece of a snapshot is about so large. */
@@ -20,6 +21,17 @@ export function checkValueTerms(ifVersion: number | null, fence: ValueFence | nu
   if (fence === null) return;
   checkText("scope", fence.scope, SCOPE_BYTES_MAX);
   checkInteger("epoch", fence.epoch, 1);
+}
+
+/** Of what has canonical JSON, which bounds how deep this looks. */
+export function checkValueDepth(value: Json): void {
+  if (isDeeper(value, JSON_DEPTH_MAX))
+    refuse("value", `must have at most ${JSON_DEPTH_MAX} levels of lists and objects`);
+}
+
+function isDeeper(value: Json, levels: number): boolean {
+  if (typeof value !== "object" || value === null) return false;
+  return levels === 0 || Object.values(value).some((one: Json) => isDeeper(one, levels - 1));
 }
 
 /** As canonical JSON. Its bytes. */

@@ -3,6 +3,8 @@
 import { describe, expect, it } from "vitest";
 import { createElector, TenureError } from "../../entry/index.ts";
 import { testBackend } from "../../entry/testing.ts";
+import type { Json } from "../../core/kit/json.ts";
+import { JSON_DEPTH_MAX } from "../../core/kit/limits.ts";
 import type { ValueItem } from "../../ports/stored-values.ts";
 
 function stage() {
@@ -49,6 +51,18 @@ describe("values of a test backend", () => {
     await next.put("cursor", 2);
     await expect(term.delete("cursor")).rejects.toBeInstanceOf(TenureError);
     expect(await values.get("cursor")).toMatchObject({ value: 2, epoch: next.epoch });
+  });
+
+  it("are as deep as on real servers, and no deeper", async () => {
+    const { on, values } = stage();
+    const term = await on("a").acquire();
+    const nested = (levels: number): Json => (levels === 0 ? 1 : [nested(levels - 1)]);
+    await term.put("deep", nested(JSON_DEPTH_MAX));
+    const tooDeep = nested(JSON_DEPTH_MAX + 1);
+    const refused = { code: "BAD_REQUEST", message: expect.stringContaining(`${JSON_DEPTH_MAX} levels`) };
+    await expect(term.put("deeper", tooDeep)).rejects.toMatchObject(refused);
+    await expect(values.put("deeper", tooDeep)).rejects.toMatchObject(refused);
+    expect(await values.get("deeper")).toBeNull();
   });
 
   it("are written on a version, deleted and refused as on real servers", async () => {

@@ -6,9 +6,10 @@ import { assert, assertNever } from "../../core/kit/assert.ts";
 import { StaleEpochError, TenureError, VersionConflictError } from "../../core/kit/errors.ts";
 import type { Json } from "../../core/kit/json.ts";
 import { INTEGER_MAX } from "../../core/kit/limits.ts";
+import { parseJson } from "../../core/kit/parse-json.ts";
 import { decideValue, type ValueCommand } from "../../core/values/decide.ts";
 import { ValuesFold } from "../../core/values/fold.ts";
-import { checkValueName, valueData } from "../../core/values/limits.ts";
+import { checkValueDepth, checkValueName, valueData } from "../../core/values/limits.ts";
 import type { ValueState } from "../../core/values/value-state.ts";
 import type { StoredValue, ValueItem } from "../../ports/stored-values.ts";
 import type { ValueDelete, ValueDeleted, ValuePut } from "../../ports/values.ts";
@@ -42,6 +43,7 @@ export class MemoryValues implements ValueStore {
 
   async put({ name, value, ifVersion, fence }: ValuePut): Promise<{ readonly version: number }> {
     const data = valueData(canonicalJson(value, INTEGER_MAX));
+    checkValueDepth(value);
     const version = this.#decide({ kind: "put", name, data, ifVersion, fence, atMs: this.#nowMs() });
     assert(version !== null, "what is written has a version");
     return { version };
@@ -137,5 +139,5 @@ export class MemoryValues implements ValueStore {
 }
 
 function viewOf({ name, data, version, atMs, fence }: ValueState): StoredValue {
-  return { name, value: JSON.parse(decoder.decode(data)) as Json, version, updatedAtMs: atMs, ...fence };
+  return { name, value: parseJson(decoder.decode(data)) as Json, version, updatedAtMs: atMs, ...fence };
 }

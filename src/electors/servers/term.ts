@@ -10,7 +10,7 @@ import { StaleEpochError, TenureError } from "../../core/kit/errors.ts";
 import type { Json } from "../../core/kit/json.ts";
 import { INTEGER_MAX } from "../../core/kit/limits.ts";
 import { refuseUnknownOptions } from "../../core/kit/options.ts";
-import { checkValueName, checkValueTerms, valueData } from "../../core/values/limits.ts";
+import { checkValueDepth, checkValueName, checkValueTerms, valueData } from "../../core/values/limits.ts";
 import type { Hold } from "../../ports/backends/backend.ts";
 import type { StoredValue } from "../../ports/stored-values.ts";
 import type { ValueDelete, ValueDeleted, ValuePut } from "../../ports/values.ts";
@@ -91,5 +91,6 @@ function checkValue(value: Json): void {
     if (!TenureError.is(error)) throw error;
     throw new TenureError("BAD_REQUEST", `The value is none that JSON can say: ${error.message}`, { field: "value" });
   }
+  checkValueDepth(value);
   valueData(text);
 }
