@@ -70,16 +70,23 @@ function read(bytes: Uint8Array): DecodedRecord {
   }
   const count = reader.u8();
   if (count === 0 || count > CHANGES_PER_RECORD_MAX) throw new DecodeError("malformed", `${count} changes`);
-  const changes = Array.from({ length: count }, () => readChange(reader));
+  const changes: StateChange[] = [];
+  for (let at = 0; at < count; at++) {
+    const change = readChange(reader);
+    // Others have applied it: whoever passed over it would have another state.
+    if (change === null) return { kind: "later-version", version: RECORD_VERSION + 1 };
+    changes.push(change);
+  }
   return reader.remainingBytes === 0 ? { kind: "changes", changes } : { kind: "malformed" };
 }
 
-function readChange(reader: ByteReader): StateChange {
+/** Null: of a kind that this release does not know. */
+function readChange(reader: ByteReader): StateChange | null {
   const part = reader.u8();
   if (part === PART_VALUE) return readValueEvent(reader);
-  if (part !== PART_SCOPE) throw new DecodeError("malformed", `part ${part}`);
+  if (part !== PART_SCOPE) return null;
   const event = decodeEvent(reader.bytes(ENTRY_BYTES_MAX));
-  if (event.kind === "malformed" || event.kind === "later-version")
-    throw new DecodeError("malformed", "no event of a scope");
+  if (event.kind === "later-version") return null;
+  if (event.kind === "malformed") throw new DecodeError("malformed", "no event of a scope");
   return event;
 }

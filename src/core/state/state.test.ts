@@ -50,9 +50,17 @@ describe("a record", () => {
     const bytes = encodeRecord([granted("s"), put("a")]);
     for (let at = 0; at < bytes.length; at++) expect(decodeRecord(bytes.subarray(0, at)).kind).toBe("malformed");
     expect(decodeRecord(Uint8Array.of(...bytes, 0)).kind).toBe("malformed");
-    expect(decodeRecord(Uint8Array.of(0x53, 2, 1, 9)).kind).toBe("malformed");
     expect(decodeRecord(Uint8Array.of(0x53, 2, 0)).kind).toBe("malformed");
     expect(decodeRecord(Uint8Array.of(0x53, 3))).toEqual({ kind: "later-version", version: 3 });
+  });
+
+  it("of version 2 with a change that this release does not know is a later release's, and never passed over", () => {
+    const later = { kind: "later-version", version: 3 };
+    expect(decodeRecord(Uint8Array.of(0x53, 2, 1, 9))).toEqual(later);
+    expect(decodeRecord(Uint8Array.of(0x53, 2, 1, 1, 2))).toEqual(later);
+    const nested = encodeRecord([granted("s"), put("a")]).slice();
+    nested[nested.indexOf(0x53, 3) + 1] = 2;
+    expect(decodeRecord(nested)).toEqual(later);
   });
 });
 

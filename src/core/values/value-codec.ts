@@ -3,7 +3,7 @@
 //   event   kind u8, name, at, fenced (scope, epoch), put: content
 //   state   name, version, at, fenced (scope, epoch), content
 
-import { type ByteReader, type ByteWriter, DecodeError } from "../kit/bytes.ts";
+import type { ByteReader, ByteWriter } from "../kit/bytes.ts";
 import { SCOPE_BYTES_MAX, VALUE_BYTES_MAX, VALUE_NAME_BYTES_MAX } from "../kit/limits.ts";
 import type { ValueEvent, ValueFence, ValueState } from "./value-state.ts";
 
@@ -17,9 +17,10 @@ export function writeValueEvent(writer: ByteWriter, event: ValueEvent): void {
   if (event.kind === "value-put") writer.bytes(event.data);
 }
 
-export function readValueEvent(reader: ByteReader): ValueEvent {
+/** Null: of a kind that this release does not know. */
+export function readValueEvent(reader: ByteReader): ValueEvent | null {
   const kind = KINDS[reader.u8()];
-  if (kind === undefined) throw new DecodeError("malformed", "no event of a value");
+  if (kind === undefined) return null;
   const name = reader.text(VALUE_NAME_BYTES_MAX);
   const atMs = reader.uint53();
   const fence = readFence(reader);
