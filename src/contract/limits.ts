@@ -2,7 +2,7 @@
 
 import { VALUE_BYTES_MAX } from "../core/kit/limits.ts";
 
-export { API_URL_LENGTH_MAX, SCOPE_PAGES_MAX } from "../core/kit/limits.ts";
+export { API_URL_LENGTH_MAX, SCOPE_PAGES_MAX, VALUE_BYTES_MAX } from "../core/kit/limits.ts";
 
 /** A day: who allows more staleness than that does not care. */
 export const STALE_MS_MAX = 86_400_000;

@@ -6,8 +6,8 @@
 
 import { refuseUnknownOptions, TenureError } from "../../contract/errors.ts";
 import { jsonMistake } from "../../contract/json-value.ts";
+import { VALUE_BYTES_MAX } from "../../contract/limits.ts";
 import type { Json } from "../../core/kit/json.ts";
-import { VALUE_BYTES_MAX } from "../../core/kit/limits.ts";
 import type { StoredValue, ValueItem } from "../../ports/stored-values.ts";
 import type { Caller, CallOptions } from "../caller.ts";
 import { pagesOf, readPage, type ValueReadOptions } from "./pages.ts";

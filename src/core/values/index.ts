@@ -3,6 +3,6 @@
 export { decideValue, type ValueCommand, type ValueDecision, type ValuesView } from "./decide.ts";
 export { ValuesFold } from "./fold.ts";
 export { ValuesHead } from "./head.ts";
-export { checkValueDepth, checkValueName, checkValueTerms, valueData } from "./limits.ts";
+export { checkValueName, checkValueTerms, valueData } from "./limits.ts";
 export { readValueEvent, writeValueEvent } from "./value-codec.ts";
 export { type ValueEvent, valueBytes, type ValueState } from "./value-state.ts";
