@@ -129,19 +129,20 @@ say("starting three servers");
 const cluster = await startTenureCluster({ nodes: NODES });
 const etcd = values.alone === true ? null : await EtcdFence.start();
 try {
-  const servers = await Servers.on(cluster, Math.max(...counts));
-  const sides = new Map<string, Write>([
-    ["plain", servers.plain],
-    ["fenced", servers.fenced],
-  ]);
-  if (etcd !== null) sides.set("etcd", etcd.fenced);
-  for (const write of sides.values()) await window(write, Math.max(...counts), WARM_MS);
   const rows: Awaited<ReturnType<typeof measure>>[] = [];
   for (const clients of counts) {
+    // Of each row's own: a server closes connections that are idle for long.
+    const servers = await Servers.on(cluster, clients);
+    const sides = new Map<string, Write>([
+      ["plain", servers.plain],
+      ["fenced", servers.fenced],
+    ]);
+    if (etcd !== null) sides.set("etcd", etcd.fenced);
+    for (const write of sides.values()) await window(write, clients, WARM_MS);
     rows.push(await measure(clients, sides));
     say(JSON.stringify(rows.at(-1)));
+    servers.close();
   }
-  servers.close();
   for (const { clients, plain, fenced, fenced_to_plain: toPlain, ...peer } of rows)
     console.log(
       `${clients} clients: plain ${plain.per_s}/s, fenced ${fenced.per_s}/s (${toPlain} × plain, p50 ${fenced.p50_ms} ms, p99 ${fenced.p99_ms} ms)` +
