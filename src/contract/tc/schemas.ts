@@ -59,7 +59,7 @@ export const UnregisterBody = strict({ backend_hash: BackendHash, endpoint: ApiU
 /** Who an island is its certificate says: without TLS it is one to try on this machine. */
 const IslandUrl = Type.Refine(
   ApiUrl,
-  (url) => url.startsWith("https:") || isLoopback(new URL(url).hostname.replaceAll(/^\[|\]$/g, "")),
+  (url) => url.startsWith("https:") || isLoopback((URL.parse(url)?.hostname ?? "").replaceAll(/^\[|\]$/g, "")),
   () => "must be https://host:port; http:// only on loopback",
 );
 export const RegisterBody = strict({ backend_hash: BackendHash, endpoint: IslandUrl });
