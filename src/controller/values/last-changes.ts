@@ -28,7 +28,7 @@ export class LastChanges {
     const dropped = kept.splice(0, Math.ceil(kept.length / 2));
     for (const one of dropped) this.#bytes -= bytesOf(one.event);
     this.#floor = dropped.at(-1)!.version;
-    // Changes of one record have one version: those that are left of it could not be told apart from what is gone.
+    // Changes of one record have one version: what is left of it would look like all of it.
     while (kept[0]?.version === this.#floor) this.#bytes -= bytesOf(kept.shift()!.event);
   }
 

@@ -12,7 +12,7 @@ interface Watcher {
 export class ValueWatchers {
   readonly #watchers = new Set<Watcher>();
   #isClosed = false;
-  /** Changes up to this version were told: who still waits has missed none. */
+  /** Whoever still waits has missed no change up to this version. */
   #through = 0;
 
   get total(): number {

@@ -172,7 +172,7 @@ export const TC_MUTANTS: readonly Mutant[] = [
     find: "if (this.#committed === null || isVoter(this.#roster, peer)) return this.#roster;\n    return this.#committed;",
     replace: "void peer;\n    return this.#roster;",
   }),
-  ofRosters(
+  mutant(
     "roster-not-needed",
     "2.2 missing roster",
     {
@@ -180,12 +180,6 @@ export const TC_MUTANTS: readonly Mutant[] = [
       find: 'return { to, request: { kind: "acquire", clusterId, holder, voter: to.peer, term, ttlMs: LEASE_TTL_MS, roster } };',
       replace: `const sent = to.peer === holder ? roster : null;
     return { to, request: { kind: "acquire", clusterId, holder, voter: to.peer, term, ttlMs: LEASE_TTL_MS, roster: sent } };`,
-    },
-    // The question before the campaign sees an older roster, too.
-    {
-      file: CANDIDACY,
-      find: "(leader === null || leader.peer === self) && (theirs === null || comparePositions(theirs, roster) <= 0);",
-      replace: "(leader === null || leader.peer === self) && (theirs !== null || comparePositions !== undefined);",
     },
     {
       file: VOTER,

@@ -1,5 +1,5 @@
 // The planted mistakes about values and their fences: what is known to go wrong between a decision of the leader and its commit, with
-// versions, and with what watchers are told. Each must be found by the simulation of jobs, whose writers and watchers are in sim/jobs/values.
+// versions, and with what watchers get. Each must be found by the simulation of jobs, whose writers and watchers are in sim/jobs/values.
 
 import { inRunsOf, QUIET } from "./jobs-runs.ts";
 import type { Mutant } from "./patch.ts";

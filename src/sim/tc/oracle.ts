@@ -371,6 +371,8 @@ export class TcOracle {
   answering(node: TcNode, { request, answer, arrivedMs, durable }: Vote): void {
     const { outcome } = answer;
     if (outcome.kind === "refused") return this.#refused(node, outcome.reason);
+    if (request.kind !== "release" && request.roster === null)
+      this.#report(node, `it takes ${request.kind} of term ${request.term}, which has no roster`);
     const grant = durable?.grant ?? null;
     const isLater = grant !== null && grant.term > request.term;
     const isKept = grant !== null && grant.term === request.term && grant.leader === request.holder;
