@@ -55,7 +55,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "core/jobs": ["type core/events"],
   "core/archive": ["type core/events"],
   "core/lease": ["core/trust"],
-  "core/state": ["core/scopes", "core/values"],
+  "core/state": ["core/scopes", "core/txn", "core/values"],
+  "core/txn": ["core/scopes", "core/values", "type core/jobs"],
   "core/mesh": ["core/events", "type core/archive", "type core/jobs"],
   ports: ["type core"],
 

@@ -1,7 +1,7 @@
 // The door of the scopes: commands become events, events become state.
 
 export { decide, type ScopeCommand, type ScopeDecision } from "./decide.ts";
-export { decodeEvent, encodeEvent, type ScopeEvent } from "./events.ts";
+export { decodeEvent, encodeEvent, type Metadata, type ScopeEvent } from "./events.ts";
 export { ScopesFold } from "./fold.ts";
 export { ScopesHead } from "./head.ts";
 export { checkAcquire, checkHold, checkScope, GENERATION_MAX } from "./limits.ts";
