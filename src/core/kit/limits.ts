@@ -191,6 +191,30 @@ export const VALUES_PAGE_BYTES_MAX = 512 * 1024;
 /** Of a stream that is read: one event holds at most a payload of 256 KiB and a log chunk, escaped. */
 export const FRAME_LETTERS_MAX = 4 * 1024 * 1024;
 
+// Transactions over islands, as the API and the islands take them.
+
+/** Of one transaction at one island. */
+export const TXN_OPERATIONS_MAX = 64;
+/** Of one transaction, home included. */
+export const TXN_ISLANDS_MAX = 16;
+/** What a transaction's operations have together as JSON: those of one island are a record of its log. */
+export const TXN_BYTES_MAX = 512 * 1024;
+/** Epochs that one transaction requires. */
+export const TXN_REQUIRES_MAX = 16;
+export const TXN_TIMEOUT_MS_MIN = 1_000;
+export const TXN_TIMEOUT_MS_MAX = 60_000;
+export const TXN_TIMEOUT_MS_DEFAULT = 5_000;
+export const TXN_STAGED_MS_MAX = 60_000;
+/** Of the text that says why one was rolled back, in characters; a longer one is cut. */
+export const TXN_REASON_LENGTH_MAX = 512;
+/** Calls of one island to another that are sent together: how many, and their bodies as JSON. One call always fits. */
+export const TXN_BATCH_MAX = 128;
+export const TXN_BATCH_BYTES_MAX = 768 * 1024;
+/** That an island reports as settled in one call. */
+export const TXN_SETTLED_IDS_MAX = 128;
+/** Of one page of what is open at an island. */
+export const TXN_OPEN_PAGE_MAX = 128;
+
 // Jobs, as the API takes them. What an event carries must fit into one entry of the log, whatever stands beside it.
 
 /** Kinds, queues, agents, platforms, schedules, concurrency keys. */
