@@ -115,7 +115,9 @@ function isStale(heard: Heard): boolean {
 
 /** Committed: an earlier attempt has got as far as home, which will say so. */
 function isPrepared(heard: Heard): boolean {
-  return typeof heard === "object" && heard.kind === "txn" && (heard.phase === "prepared" || heard.phase === "committed");
+  return (
+    typeof heard === "object" && heard.kind === "txn" && (heard.phase === "prepared" || heard.phase === "committed")
+  );
 }
 
 function reasonOf(island: BackendHash, heard: Heard): TxnReason {
