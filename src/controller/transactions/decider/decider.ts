@@ -105,7 +105,7 @@ export class Decider implements TxnDecider {
     const { digestOf, forward, clock } = this.#options;
     const { id, state, expiresAtMs } = request;
     const wallMs = clock.wallMs();
-    const plan = stagedPlanOf(request, caller.by, wallMs, digestOf);
+    const plan = stagedPlanOf(request, caller.by, digestOf);
     const there = (endpoint: string, withinMs: number) => forward.decide(endpoint, request, caller.by, withinMs);
     const leading = this.#leading(caller);
     if ("endpoint" in leading) return this.#forward(plan, leading.endpoint, there);

@@ -3,6 +3,7 @@
 import { TXN_TIMEOUT_MS_DEFAULT, TXN_TIMEOUT_MS_MAX, TXN_TIMEOUT_MS_MIN } from "../../../core/kit/limits.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 import { homeOf } from "../../../core/txn/home.ts";
+import { createdMs } from "../../../core/txn/id.ts";
 import type { BackendHash, TxnHeader, TxnOperation, TxnRequire } from "../../../core/txn/model.ts";
 import type { TxnBody, TxnDecide } from "../../../ports/transactions.ts";
 
@@ -39,13 +40,12 @@ export function planOf(body: TxnBody, by: string, digestOf: DigestOf): TxnPlan {
 }
 
 /** Of staged operations: whoever decides does not know them. Islands that have staged others under this id and home take these along. */
-export function stagedPlanOf(request: TxnDecide, by: string, wallMs: number, digestOf: DigestOf): TxnPlan {
+export function stagedPlanOf(request: TxnDecide, by: string, digestOf: DigestOf): TxnPlan {
   const { id, home, participants, expiresAtMs } = request;
   const operations = new Map(participants.map((island) => [island, null]));
-  const timeoutMs =
-    expiresAtMs === null
-      ? TXN_TIMEOUT_MS_DEFAULT
-      : Math.round(Math.min(TXN_TIMEOUT_MS_MAX, Math.max(TXN_TIMEOUT_MS_MIN, expiresAtMs - wallMs)));
+  // Of the request alone: whoever repeats it means the same transaction.
+  const givenMs = expiresAtMs === null ? TXN_TIMEOUT_MS_DEFAULT : Math.round(expiresAtMs - createdMs(id));
+  const timeoutMs = Math.min(TXN_TIMEOUT_MS_MAX, Math.max(TXN_TIMEOUT_MS_MIN, givenMs));
   const none = participants.map((backendHash) => ({ backendHash, operations: [] }));
   const digest = digestOf({ id, home, timeoutMs: null, require: [], participants: none }, home);
   return {

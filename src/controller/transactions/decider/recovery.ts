@@ -68,7 +68,7 @@ export class Recovery {
       if (answer?.kind === "recovered") {
         failures = 0;
         await this.#hint(island, answer.open);
-        const { next } = answer;
+        const { next }: { readonly next: string | null } = answer;
         if (next === null || (after !== null && next <= after)) return;
         after = next;
         continue;
