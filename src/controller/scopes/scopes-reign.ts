@@ -3,7 +3,7 @@
 // What may be answered, and when: state/state-desk.ts. A renewal, and a grant that is repeated, are refused or confirmed as of after the request
 // arrived.
 
-import { StaleEpochError } from "../../core/kit/errors.ts";
+import { StaleEpochError, TenureError } from "../../core/kit/errors.ts";
 import { LOOP_STALL_MS } from "../../core/kit/limits.ts";
 import {
   decide,
@@ -13,7 +13,7 @@ import {
   type ScopeEvent,
   type ScopesFold,
 } from "../../core/scopes/index.ts";
-import { isOfValue, type StateRecord } from "../../core/state/index.ts";
+import { isOfScope, type StateRecord } from "../../core/state/index.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { AcquireAnswer, AcquireRequest, RenewAnswer } from "../../ports/scopes.ts";
 import { Leases } from "../leases.ts";
@@ -188,7 +188,19 @@ export class ScopesReign {
   #grant(batch: Batch, claim: Claim): boolean {
     const { scope, session, identity, metadata, ttlMs } = claim.request;
     const command = { kind: "acquire", scope, session, identity, metadata, ttlMs, atMs: this.#desk.wallMs() } as const;
-    const decision = decide(this.#appends.head.scopes, command, { position: this.#appends.positionIn(batch) });
+    const decision = decide(this.#appends.head.scopes, command, {
+      position: this.#appends.positionIn(batch),
+      locks: this.#appends.head,
+    });
+    if (decision.kind === "locked") {
+      claim.fail(
+        new TenureError(
+          "txn_locked",
+          `Scope "${scope}" is locked by transaction ${decision.by}, which is not decided yet. Retry in a moment.`,
+        ),
+      );
+      return false;
+    }
     if (decision.kind !== "event") {
       const { scopesMax } = this.#options.applied;
       const advice = "resign some, or wait until their leases end";
@@ -222,7 +234,10 @@ export class ScopesReign {
   /** Carries out what ends a hold, or asks for its end; who waits first is granted in the same append. */
   #free(command: ScopeCommand): { decision: ScopeDecision; batch: Batch | null } {
     const batch = this.#appends.begin();
-    const decision = decide(this.#appends.head.scopes, command, { position: this.#appends.positionIn(batch) });
+    const decision = decide(this.#appends.head.scopes, command, {
+      position: this.#appends.positionIn(batch),
+      locks: this.#appends.head,
+    });
     if (decision.kind !== "event") return { decision, batch: null };
     this.#appends.add(batch, [decision.event]);
     this.#grantNext(batch, command.scope);
@@ -282,7 +297,7 @@ export class ScopesReign {
   /** These records were given up. */
   refused(records: readonly StateRecord[]): void {
     for (const change of records.flat())
-      if (!isOfValue(change) && this.#claims.has(change.scope)) this.#owed.add(change.scope);
+      if (isOfScope(change) && this.#claims.has(change.scope)) this.#owed.add(change.scope);
     // What the log has no room for now it has not in the next turn either.
     this.#owedAtMs = this.#clock.monotonicMs() + EXPIRY_RETRY_MS;
     this.#arm();

@@ -1,7 +1,7 @@
 // One leadership over the state log: from the moment in which the log is open in this epoch to its end. Nothing of it outlives it.
 
 import type { StateFold, StateRecord } from "../../core/state/index.ts";
-import { isOfValue } from "../../core/state/index.ts";
+import { isOfScope } from "../../core/state/index.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import type { Log } from "../../ports/log.ts";
@@ -51,7 +51,7 @@ export class StateReign implements Serving {
   applied(record: StateRecord, position: number): void {
     for (const change of record) {
       this.#desk.head.applied(change, position);
-      if (!isOfValue(change)) this.scopes.applied(change);
+      if (isOfScope(change)) this.scopes.applied(change);
     }
   }
 
