@@ -123,6 +123,8 @@ export interface NodeLog {
   readonly unready: CertificatesServiceOptions["unready"];
   /** The same of records of values. */
   readonly unreadyForValues?: (() => readonly string[]) | undefined;
+  /** The same of records of transactions. */
+  readonly unreadyForTransactions?: (() => readonly string[]) | undefined;
   /** Nodes that are not known to be of a release that reads records of the mesh: such a record would stop them. */
   readonly unreadyForMesh: () => readonly string[];
   /** Whoever was revoked must stay out after a restart too. */
