@@ -13,7 +13,7 @@ import {
   type ScopeEvent,
   type ScopesFold,
 } from "../../core/scopes/index.ts";
-import { isOfValue, type StateRecord } from "../../core/state/index.ts";
+import { isOfScope, type StateRecord } from "../../core/state/index.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { AcquireAnswer, AcquireRequest, RenewAnswer } from "../../ports/scopes.ts";
 import { Leases } from "../leases.ts";
