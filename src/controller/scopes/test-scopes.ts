@@ -12,12 +12,15 @@ import type { Log, LogAppended, LogHead, LogOpened, LogRecord } from "../../port
 import type { AcquireAnswer, AcquireRequest } from "../../ports/scopes.ts";
 import { type ManualClock, settled as drain } from "../../loops/test-clock.ts";
 import { RaftLeadership } from "../leadership/raft-leadership.ts";
-import { StateService } from "../state/state.ts";
+import { StateService, type StateServiceOptions } from "../state/state.ts";
+import type { Island } from "../transactions/transactions.ts";
 import type { ScopesService } from "./scopes.ts";
 
 export { settled as drain } from "../../loops/test-clock.ts";
 
 const PEER = peerKey("n1", "a1");
+/** Of tests without other islands. */
+export const ALONE: Island = { backendHash: "a".repeat(64), newJobId: () => "job", problemOf: () => null };
 
 class ManualConsensus implements Pick<Lead, "status" | "readIndex" | "subscribe"> {
   role: RaftStatus["role"] = "follower";
@@ -155,13 +158,14 @@ export class ScopesStage {
   readonly applied: StateFold;
   isPaused = false;
 
-  constructor(clock: Clock, log: Log, applied: StateFold) {
+  constructor(clock: Clock, log: Log, applied: StateFold, more: Partial<StateServiceOptions> = {}) {
     this.log = new HeldLog(log);
     this.applied = applied;
     const leadership = new RaftLeadership(this.consensus);
     const isPaused = (): boolean => this.isPaused;
     const random = seededRandom("scopes");
-    this.state = new StateService({ log: this.log, applied, leadership, clock, random, isPaused });
+    const around = { log: this.log, applied, leadership, clock, random, isPaused, island: ALONE };
+    this.state = new StateService({ ...around, ...more });
   }
 
   get service(): ScopesService {
