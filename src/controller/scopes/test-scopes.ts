@@ -97,6 +97,8 @@ export class HeldLog implements Log {
   readonly #inner: Log;
   readonly #held: { readonly go: () => void; readonly answer: (answer: LogAppended | Error) => void }[] = [];
   isHolding = false;
+  /** What is written from now on is written, and nobody hears of it. */
+  isDeaf = false;
   opens = 0;
   /** The next open rejects. */
   refuseOpen = false;
@@ -121,13 +123,19 @@ export class HeldLog implements Log {
   }
 
   append(epoch: number, after: number, batch: readonly Uint8Array[]): Promise<LogAppended> {
-    if (!this.isHolding) return this.#inner.append(epoch, after, batch);
+    if (!this.isHolding) return this.#append(epoch, after, batch);
     return new Promise((resolve, reject) => {
       this.#held.push({
-        go: () => void this.#inner.append(epoch, after, batch).then(resolve, reject),
+        go: () => void this.#append(epoch, after, batch).then(resolve, reject),
         answer: (answer) => (answer instanceof Error ? reject(answer) : resolve(answer)),
       });
     });
+  }
+
+  async #append(epoch: number, after: number, batch: readonly Uint8Array[]): Promise<LogAppended> {
+    const { isDeaf } = this;
+    const answer = await this.#inner.append(epoch, after, batch);
+    return isDeaf ? { outcome: "unknown" } : answer;
   }
 
   read(from: number, max: number): Promise<readonly LogRecord[]> {

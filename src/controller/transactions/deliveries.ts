@@ -9,8 +9,11 @@ import { TXN_RETRY_MS_MAX, TXN_RETRY_MS_MIN } from "./limits.ts";
 export interface DeliveriesOptions {
   readonly clock: Clock;
   readonly random: Random;
-  /** Delivers the first ones. `none`: there are none. Rejects where it came to nothing, or perhaps to something. */
-  deliver(): Promise<"some" | "none">;
+  /**
+   * Delivers the first ones. `none`: there are none. Rejects where it came to nothing, or perhaps to something; then `few` of them are tried: there may be
+   * room in the jobs' log for some, and not for all.
+   */
+  deliver(few: boolean): Promise<"some" | "none">;
 }
 
 export class Deliveries {
@@ -40,7 +43,7 @@ export class Deliveries {
     while (!signal.aborted) {
       this.#isAgain = false;
       try {
-        if ((await this.#options.deliver()) === "none" && !this.#isAgain) break;
+        if ((await this.#options.deliver(failures > 0)) === "none" && !this.#isAgain) break;
         failures = 0;
       } catch {
         // Whatever it was: what is in the jobs' log already is given again, and taken once.

@@ -75,7 +75,7 @@ export class Resolver {
     const { clock, random } = options;
     this.#inquiries = new Inquiries({ clock, random, ask: (id) => this.#ask(id) });
     this.#reports = new Reports({ clock, random, report: (home, ids) => this.#report(home, ids) });
-    this.#deliveries = new Deliveries({ clock, random, deliver: () => this.#deliver() });
+    this.#deliveries = new Deliveries({ clock, random, deliver: (few) => this.#deliver(few) });
     this.#staged = new Dues(clock, (id) => void this.#expire(id));
     this.#followAll();
   }
@@ -189,9 +189,9 @@ export class Resolver {
     }
   }
 
-  async #deliver(): Promise<"some" | "none"> {
+  async #deliver(few: boolean): Promise<"some" | "none"> {
     const { applied, jobs, actions } = this.#options;
-    const [given, ids] = firstOf(applied.undelivered());
+    const [given, ids] = firstOf(applied.undelivered(), few ? 1 : TXN_DELIVERED_JOBS);
     if (ids.length === 0) return "none";
     const log = jobs();
     if (log === null) throw new Error("there is no jobs' log yet");
@@ -211,12 +211,15 @@ export class Resolver {
   }
 }
 
-/** The first ones, all of each transaction. */
-function firstOf(states: Iterable<TxnState>): [jobs: readonly DeliveredJob[], ids: readonly string[]] {
+/** The first ones, all of each transaction; of one transaction at least. */
+function firstOf(
+  states: Iterable<TxnState>,
+  max: number,
+): readonly [jobs: readonly DeliveredJob[], ids: readonly string[]] {
   const jobs: DeliveredJob[] = [];
   const ids: string[] = [];
   for (const { header, place, outbox } of states) {
-    if (jobs.length > 0 && jobs.length + outbox.length > TXN_DELIVERED_JOBS) break;
+    if (jobs.length > 0 && jobs.length + outbox.length > max) break;
     ids.push(header.id);
     for (const { operation, jobId, spec } of outbox) {
       jobs.push({ id: jobId, spec, by: header.by, mark: `txn:${header.id}:${operation}`, place, operation });

@@ -1,7 +1,7 @@
 // Islands on logs in memory, for the tests of transactions' participants: two or three of them, some of two nodes, in one virtual time. What they say to
 // each other may be lost, doubled and late; who leads, and what becomes of an append, a test decides.
 
-import { type ScopesStage, watch } from "../../controller/scopes/test-scopes.ts";
+import type { ScopesStage } from "../../controller/scopes/test-scopes.ts";
 import type { StateServiceOptions } from "../../controller/state/state.ts";
 import { PLAIN_SPEC } from "../../core/jobs/model.ts";
 import { TenureError } from "../../core/kit/errors.ts";
@@ -64,7 +64,7 @@ export class TestIslands {
   }
 
   newId(): string {
-    return newTxnId(this.clock.wallMs(), () => this.random.below(16));
+    return newTxnId(this.clock.wallMs(), this.random);
   }
 
   /** `from`: who asks, and hears nothing while it is away. */
@@ -155,24 +155,24 @@ export class TestIsland {
   unready: readonly string[] = [];
   observed: { readonly clusterId: string; readonly term: number } | null = null;
   readonly #islands: TestIslands;
+  readonly #store = new MemoryStore();
   #leader = -1;
   #jobIds = 0;
 
   constructor(islands: TestIslands, hash: BackendHash, nodes: number) {
     this.#islands = islands;
     this.hash = hash;
-    const store = new MemoryStore();
-    this.nodes = Array.from({ length: nodes }, (_, at) => this.#node(store, at));
+    this.nodes = Array.from({ length: nodes }, (_, at) => this.#node(this.#store, at));
   }
 
   get leader(): ScopesStage {
     return this.nodes[this.#leader]!;
   }
 
-  /** Everything that its present leader does by itself is as of now. */
-  async elect(node: number): Promise<void> {
+  /** `isSilent`: the one that led before does not know it yet. */
+  async elect(node: number, isSilent = false): Promise<void> {
     this.term++;
-    if (this.#leader >= 0) this.leader.consensus.depose(this.term);
+    if (this.#leader >= 0 && !isSilent) this.leader.consensus.depose(this.term);
     this.#leader = node;
     await this.leader.lead(this.term);
   }
@@ -204,10 +204,15 @@ export class TestIsland {
     return (await this.leader.state.values.put({ name, value, ifVersion: null, fence: null })).version;
   }
 
-  #node(store: MemoryStore, at: number): ScopesStage {
+  /** As a copy of it that was restored: the same log, and another island. */
+  restoredAs(hash: BackendHash): ScopesStage {
+    return this.#node(this.#store, this.nodes.length, hash);
+  }
+
+  #node(store: MemoryStore, at: number, hash = this.hash): ScopesStage {
     const more: Partial<StateServiceOptions> = {
       island: {
-        backendHash: this.hash,
+        backendHash: hash,
         newJobId: () => `job-${this.hash[0]}-${++this.#jobIds}`,
         problemOf: ({ kind }) => (kind === "" ? "it has no kind" : null),
       },
@@ -218,7 +223,7 @@ export class TestIsland {
     const stage = stageOn(store, this.#islands.clock, undefined, more);
     const leads = (): boolean => this.#leader === at;
     stage.state.transactions.attach({
-      calls: this.#islands.callsOf(this.hash),
+      calls: this.#islands.callsOf(hash),
       jobs: this.jobs.deliveryOf(leads),
       observed: () => this.observed,
     });
@@ -285,5 +290,3 @@ export class TestTxn {
     return { kind: "inquire", header: this.header };
   }
 }
-
-export { watch };
