@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { seededRandom } from "../../core/kit/random.ts";
-import { drain, watch } from "../scopes/test-scopes.ts";
+import { watch } from "../scopes/test-scopes.ts";
 import {
   FENCE,
   putting,
