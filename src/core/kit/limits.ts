@@ -208,11 +208,7 @@ export const TXN_STAGED_MS_MAX = 60_000;
 export const TXN_REQUIRES_MAX = 64;
 /** Calls of one island to another that are sent together, and reports of one call. */
 export const TXN_BATCH_MAX = 128;
-/** Bodies of one batch, as JSON. One call always fits. */
-export const TXN_BATCH_BYTES_MAX = 768 * 1024;
 export const TXNS_PER_PAGE_MAX = 256;
-/** Of one page of what is open at an island. */
-export const TXN_OPEN_PAGE_MAX = 128;
 /** Of the reason of a rollback, for people; a longer one is cut. */
 export const TXN_MESSAGE_BYTES_MAX = 1_024;
 /** A client's name, as its certificate has it. */
@@ -337,6 +333,9 @@ export const IDEMPOTENCY_BYTES_MAX = 40 * 1024 * 1024;
 export const IDEMPOTENCY_DROPPED_PER_EVENT_MAX = 4;
 /** All of it is decided and applied in one turn each: about 2 ms; on the slowest machine that the simulator draws, 20. */
 export const JOBS_FORGOTTEN_PER_COMMAND_MAX = 64;
+
+/** Calls of one island to another that are sent together, as JSON. One call always fits. */
+export const TXN_BATCH_BYTES_MAX = 1024 * 1024;
 
 // ---- questions between peers -----------------------------------------------------------------------
 
