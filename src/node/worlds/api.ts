@@ -43,6 +43,8 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
     mesh: services.meshState?.stats() ?? null,
     values: services.valuesStats(),
     coordinators: coordinators?.stats() ?? null,
+    transactions: null,
+    decider: null,
     http: api.stats(),
     apiCertificateNotAfterMs: notAfterMs(api.certificate()),
     droppedLogLines: logs.dropped(),
