@@ -64,6 +64,8 @@ export interface ValueView {
   readonly updatedAtMs: number;
   /** With which it was written; null: without one. */
   readonly fence: ValueFence | null;
+  /** The id of the transaction over islands that has locked it here. */
+  readonly pendingTxn?: string | undefined;
 }
 
 export interface ValuesList {

@@ -37,8 +37,9 @@ function viewOf(at: number, change: Partial<TxnView> = {}): TxnView {
   };
 }
 
-function transactionsOf(views: readonly TxnView[], stats: Partial<TxnStats>): Pick<TxnParticipant, "list" | "stats"> {
-  return {
+/** Nothing else of it is asked. */
+function transactionsOf(views: readonly TxnView[], stats: Partial<TxnStats>): TxnParticipant {
+  const shown: Pick<TxnParticipant, "list" | "stats"> = {
     stats: () => ({ ...NONE, ...stats }),
     list: ({ inDoubt, limit }) => {
       expect(inDoubt).toBe(true);
@@ -46,6 +47,7 @@ function transactionsOf(views: readonly TxnView[], stats: Partial<TxnStats>): Pi
       return { transactions, next: views.length > limit ? transactions.at(-1)!.header.id : null };
     },
   };
+  return shown as TxnParticipant;
 }
 
 let coordinators: TestCoordinators;

@@ -72,6 +72,7 @@ export interface Service {
   readonly arrivals?: ApiOptions["arrivals"];
   readonly coordinators?: ApiOptions["coordinators"];
   readonly transactions?: ApiOptions["transactions"];
+  readonly txnDecider?: ApiOptions["txnDecider"];
   readonly nodeId: string;
   readonly clock: Clock;
   readonly nextTurn?: ApiOptions["nextTurn"];

@@ -15,15 +15,15 @@ const Unix = integer(0);
 const Term = integer(1);
 
 const Incarnation = matching(/^[0-9a-f]{1,16}$/, "an incarnation: at most 16 digits 0–9 and a–f");
-const Peer = matching(
+export const Peer = matching(
   /^[a-z0-9][a-z0-9-]{0,62}@[0-9a-f]{1,16}$/,
   "a voter, identity@incarnation: a node id, @, and at most 16 digits 0–9 and a–f",
 );
-const ClusterId = matching(
+export const ClusterId = matching(
   new RegExp(`^[A-Za-z0-9._:@-]{1,${CLUSTER_ID_BYTES_MAX}}$`),
   `the id of a cluster of coordinators: letters, digits and . _ : @ -, at most ${CLUSTER_ID_BYTES_MAX}`,
 );
-const BackendHash = matching(/^[0-9a-f]{64}$/, "the hash of a backend: 64 lower-case hex digits");
+export const BackendHash = matching(/^[0-9a-f]{64}$/, "the hash of a backend: 64 lower-case hex digits");
 
 const Position = strict({ term: integer(0), version: integer(1) });
 const Backend = strict({ backend_hash: BackendHash, endpoint: ApiUrl });
