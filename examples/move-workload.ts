@@ -111,7 +111,7 @@ async function move({ step, version, epoch }: At): Promise<void> {
 }
 
 function jobOf(step: number) {
-  return { kind: "order", queue: "orders", payload: { step } };
+  return { kind: "order", queue: "orders", labels: { step: String(step) } };
 }
 
 /** In the end it is known of each transaction whether it was done: until then it is sent again, with its own id. */
@@ -132,7 +132,9 @@ function certified(name: string): (url: string, init: RequestInit) => Promise<Re
       const options = { ca, cert, key, method, headers: headers as Record<string, string> };
       const sent = request(url, { ...options, ...(signal && { signal }) }, (incoming) => {
         const stream = ReadableStream.from<Uint8Array>(incoming);
-        resolve(new Response(stream, { status: incoming.statusCode!, headers: incoming.headers as Record<string, string> }));
+        resolve(
+          new Response(stream, { status: incoming.statusCode!, headers: incoming.headers as Record<string, string> }),
+        );
       });
       sent.once("error", reject);
       sent.end(body);
