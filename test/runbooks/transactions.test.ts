@@ -121,7 +121,7 @@ describe("the commands of txn-in-doubt.md", () => {
         "home's word",
         async () => {
           said = await say("tenure txn replay ID --url URL", "i2", id);
-          return said.stdout.includes("rolled-back");
+          return said.stdout.includes("rolled back");
         },
         ISLANDS_MS_MAX,
       );
@@ -138,8 +138,8 @@ describe("the commands of txn-in-doubt.md", () => {
       await leaderBesides("i1");
       const id = await inDoubt("i1");
       expect((await run(/^The home island/, "i3", id)).stdout).toContain("prepared");
-      expect((await run(/^The home island/, "i2", id)).stdout).toContain("rolled-back");
-      expect((await say("tenure txn replay ID --force rollback --url URL", "i3", id)).stdout).toContain("rolled-back");
+      expect((await run(/^The home island/, "i2", id)).stdout).toContain("rolled back");
+      expect((await say("tenure txn replay ID --force rollback --yes --url URL", "i3", id)).stdout).toContain("rolled back");
       const put = await islands.run(`tenure value put moved/i1 2 --url ${islands.node("i3").url}`, {
         TENURE_SERVERS_CERT_FILE: "people/operator-ada.crt",
         TENURE_SERVERS_KEY_FILE: "people/operator-ada.key",
