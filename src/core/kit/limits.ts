@@ -213,6 +213,11 @@ export const TXNS_PER_PAGE_MAX = 256;
 export const TXN_MESSAGE_BYTES_MAX = 1_024;
 /** A client's name, as its certificate has it. */
 export const TXN_BY_BYTES_MAX = 512;
+/** An id that is older, or further in the future, is not taken where it is not known. */
+export const TXN_AGE_MS_MAX = 12 * 60 * 60 * 1000;
+export const TXN_AHEAD_MS_MAX = 5 * 60 * 1000;
+/** Terms of one generation of coordinators. Only their `recover` enters the next one. */
+export const GENERATION_TERMS = 2 ** 20;
 
 // Jobs, as the API takes them. What an event carries must fit into one entry of the log, whatever stands beside it.
 
