@@ -59,6 +59,9 @@ export interface Logged {
   readonly voter?: string;
   readonly term?: number;
   readonly epoch?: number;
+  /** Of `chaos txn`: see its txn-kill-hook.ts. */
+  readonly point?: string;
+  readonly order?: number;
 }
 
 export interface IslandsOptions {
