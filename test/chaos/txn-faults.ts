@@ -1,21 +1,15 @@
-// The faults of `chaos txn`. A process that is to be killed at a point kills itself there, and says so in its log before it does: only that counts. Where
-// nobody passes the point in time, the order is taken back, and given again later.
+// The faults of `chaos txn`. Where nobody passes the point at which a process is to kill itself in time, the order is taken back, and given again later.
 
-import { writeFileSync } from "node:fs";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { assertNever } from "../../src/core/kit/assert.ts";
 import type { Random } from "../../src/core/kit/random.ts";
 import { PATIENT_MS, type TestIsland, type TestIslands } from "../archipelago/test-islands.ts";
 import { waitFor } from "../servers/index.ts";
-import { writePlant } from "../servers/planted.ts";
-import type { Edit } from "../../src/sim/mutants/patch.ts";
 import { isStopped } from "./stopped.ts";
-import type { Armed } from "./txn-kill-hook.ts";
+import { ArmedServer } from "./txn-kills.ts";
 import type { OtherFault } from "./txn-plan.ts";
-import { POINT_EDITS, type TxnPoint } from "./txn-points.ts";
+import type { TxnPoint } from "./txn-points.ts";
 
-const HOOK = new URL("./txn-kill-hook.ts", import.meta.url).href;
 const PASSED_MS_MAX = 8_000;
 const PASSAGES_MAX = 3;
 const STOPPED_MS_MIN = 300;
@@ -23,38 +17,12 @@ const STOPPED_MS_MAX = 2_500;
 const CUT_MS_MAX = 4_000;
 const UP_MS_MAX = 60_000;
 
-/** For `node` of every island, before its first start. */
-export function plantPoints(islands: TestIslands, edits: readonly Edit[]): void {
-  for (const { id, node } of islands.all) {
-    const plant = writePlant(join(islands.directory, `plant-${id}.mjs`), [...POINT_EDITS, ...edits]);
-    const hook = ["--import", `${HOOK}?armed=${encodeURIComponent(armedFile(islands, id))}`];
-    node.nodeFlags = [...node.nodeFlags, ...hook, ...plant];
-  }
-}
-
-function armedFile(islands: TestIslands, id: string): string {
-  return join(islands.directory, `armed-${id}.json`);
-}
-
-/** A process, and since which line of its log it has its order. */
-interface Armable {
-  readonly island: TestIsland;
-  readonly pid: number;
-  readonly point: TxnPoint;
-  readonly from: number;
-}
-
-function hasPassed({ island, point, from }: Armable): boolean {
-  return island.logged.slice(from).some((line) => line.event === "txn-killed-at" && line.point === point);
-}
-
 export class TxnFaults {
   /** How often each was said to have happened, by the one to whom it did. */
   readonly killsAt = new Map<TxnPoint, number>();
   readonly others = new Map<OtherFault, number>();
   readonly #islands: TestIslands;
   readonly #random: Random;
-  #orders = 0;
 
   constructor(islands: TestIslands, random: Random) {
     this.#islands = islands;
@@ -133,40 +101,16 @@ export class TxnFaults {
   /** The first one that passes it; null: none did. Those that are still armed are disarmed. */
   async #killAt(point: TxnPoint, those: readonly TestIsland[]): Promise<TestIsland | null> {
     const passages = 1 + this.#random.below(PASSAGES_MAX);
-    const armed = await Promise.all(those.map((island) => this.#arm(island, point, passages)));
-    const gone = (): readonly Armable[] => armed.filter(({ island, pid }) => island.node.pid !== pid);
+    const armed = await Promise.all(those.map((island) => ArmedServer.arm(island, point, passages)));
     const untilMs = performance.now() + PASSED_MS_MAX;
     // Gone for another reason: then it is armed no more.
     const isOver = (): boolean =>
-      gone().some(hasPassed) || gone().length === armed.length || performance.now() > untilMs;
+      armed.some(({ isKilled }) => isKilled) || armed.every(({ isGone }) => isGone) || performance.now() > untilMs;
     await waitFor(`${point} to be passed`, isOver, 2 * PASSED_MS_MAX);
-    await Promise.all(armed.map((one) => this.#order(one, null, 0)));
-    const killed = gone().filter(hasPassed);
-    this.killsAt.set(point, (this.killsAt.get(point) ?? 0) + killed.length);
+    await Promise.all(armed.map((one) => one.disarm()));
+    const killed = armed.filter(({ isKilled }) => isKilled);
+    if (killed.length > 0) this.killsAt.set(point, (this.killsAt.get(point) ?? 0) + killed.length);
     return killed[0]?.island ?? null;
-  }
-
-  async #arm(island: TestIsland, point: TxnPoint, passages: number): Promise<Armable> {
-    // One that answers listens to signals too: before that they would end it.
-    let pid: number | undefined;
-    await waitFor(`${island.id} to answer`, async () => {
-      pid = island.node.pid;
-      return pid !== undefined && (await island.view()) !== null && island.node.pid === pid;
-    });
-    const one = { island, pid: pid!, point, from: island.logged.length };
-    await this.#order(one, point, passages);
-    return one;
-  }
-
-  /** Nothing to one that is gone: it starts with no order. */
-  async #order({ island, pid }: Armable, point: TxnPoint | null, passages: number): Promise<void> {
-    const order = ++this.#orders;
-    const isThere = (): boolean => island.node.pid === pid;
-    if (!isThere()) return;
-    writeFileSync(armedFile(this.#islands, island.id), JSON.stringify({ point, passages, order } satisfies Armed));
-    island.node.signal("SIGUSR2");
-    const isRead = (): boolean => island.logged.some((line) => line.event === "txn-armed" && line.order === order);
-    await waitFor(`${island.id} to be armed`, () => isRead() || !isThere());
   }
 
   async #stop(island: TestIsland, meanwhile: () => Promise<void>): Promise<void> {

@@ -12,8 +12,9 @@ import { ISLANDS_START_MS, PATIENT_MS, TestIslands } from "../archipelago/test-i
 import { put, type ShownTxn, TestTransactions } from "../archipelago/test-transactions.ts";
 import { TxnBank } from "./txn-bank.ts";
 import { TxnBooks } from "./txn-books.ts";
-import { plantPoints, TxnFaults } from "./txn-faults.ts";
+import { TxnFaults } from "./txn-faults.ts";
 import { TxnJudge } from "./txn-judge.ts";
+import { plantPoints } from "./txn-kills.ts";
 import { OTHER_FAULTS, planOf, type TxnStep } from "./txn-plan.ts";
 import { COORDINATOR_POINTS, ISLAND_POINTS } from "./txn-points.ts";
 

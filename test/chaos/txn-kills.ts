@@ -1,0 +1,83 @@
+// Processes that kill themselves at a named point (txn-points.ts), on an order that they are given while they run. They say so in their log before they do:
+// only that counts.
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { Edit } from "../../src/sim/mutants/patch.ts";
+import type { TestIsland, TestIslands } from "../archipelago/test-islands.ts";
+import { waitFor } from "../servers/index.ts";
+import { writePlant } from "../servers/planted.ts";
+import type { Armed } from "./txn-kill-hook.ts";
+import { POINT_EDITS, type TxnPoint } from "./txn-points.ts";
+
+const HOOK = new URL("./txn-kill-hook.ts", import.meta.url).href;
+
+let orders = 0;
+
+/** For every server, before its first start; with other changes of the sources. */
+export function plantPoints(islands: TestIslands, edits: readonly Edit[] = []): void {
+  for (const island of islands.all) {
+    const plant = writePlant(join(islands.directory, `plant-${island.id}.mjs`), [...POINT_EDITS, ...edits]);
+    const hook = ["--import", `${HOOK}?armed=${encodeURIComponent(armedFile(island))}`];
+    island.node.nodeFlags = [...island.node.nodeFlags, ...hook, ...plant];
+  }
+}
+
+/** One process, with its order. */
+export class ArmedServer {
+  readonly island: TestIsland;
+  readonly #pid: number;
+  readonly #point: TxnPoint;
+  /** Since which line of its log. */
+  readonly #from: number;
+
+  private constructor(island: TestIsland, pid: number, point: TxnPoint) {
+    this.island = island;
+    this.#pid = pid;
+    this.#point = point;
+    this.#from = island.logged.length;
+  }
+
+  /** At the n-th passage from now on. */
+  static async arm(island: TestIsland, point: TxnPoint, passages = 1): Promise<ArmedServer> {
+    // One that answers listens to signals too: before that they would end it.
+    let pid: number | undefined;
+    await waitFor(`${island.id} to answer`, async () => {
+      pid = island.node.pid;
+      return pid !== undefined && (await island.view()) !== null && island.node.pid === pid;
+    });
+    const armed = new ArmedServer(island, pid!, point);
+    await armed.#order(point, passages);
+    return armed;
+  }
+
+  /** Whatever has ended it; a process that was started since does not count. */
+  get isGone(): boolean {
+    return this.island.node.pid !== this.#pid;
+  }
+
+  /** It has killed itself there. */
+  get isKilled(): boolean {
+    if (!this.isGone) return false;
+    const { logged } = this.island;
+    return logged.slice(this.#from).some((line) => line.event === "txn-killed-at" && line.point === this.#point);
+  }
+
+  async disarm(): Promise<void> {
+    await this.#order(null, 0);
+  }
+
+  /** Nothing to one that is gone: it starts with no order. */
+  async #order(point: TxnPoint | null, passages: number): Promise<void> {
+    if (this.isGone) return;
+    const order = ++orders;
+    writeFileSync(armedFile(this.island), JSON.stringify({ point, passages, order } satisfies Armed));
+    this.island.node.signal("SIGUSR2");
+    const isRead = (): boolean => this.island.logged.some((line) => line.event === "txn-armed" && line.order === order);
+    await waitFor(`${this.island.id} to be armed`, () => isRead() || this.isGone);
+  }
+}
+
+function armedFile({ node }: TestIsland): string {
+  return join(node.home, "armed.json");
+}
