@@ -5,29 +5,30 @@
 import { readFileSync, writeSync } from "node:fs";
 
 export interface Armed {
-  /** Null: disarmed. */
-  readonly point: string | null;
-  readonly passages: number;
+  /** By the point: at which passage from then on, counted on where it stood there before. */
+  readonly points: Readonly<Record<string, number>>;
   /** Told again when it is read. */
   readonly order: number;
 }
 
 const file = new URL(import.meta.url).searchParams.get("armed");
 const STDERR = 2;
-let armed: Armed = { point: null, passages: 0, order: 0 };
-let left = 0;
+let left = new Map<string, number>();
 
 if (file !== null) {
   process.on("SIGUSR2", () => {
-    armed = JSON.parse(readFileSync(file, "utf8")) as Armed;
-    left = armed.passages;
-    told({ event: "txn-armed", order: armed.order });
+    const { points, order } = JSON.parse(readFileSync(file, "utf8")) as Armed;
+    left = new Map(Object.entries(points).map(([point, passages]) => [point, left.get(point) ?? passages]));
+    told({ event: "txn-armed", order });
   });
   Object.assign(globalThis, { txnPoint: passed });
 }
 
 function passed(point: string): void {
-  if (armed.point !== point || --left > 0) return;
+  const passages = left.get(point);
+  if (passages === undefined) return;
+  left.set(point, passages - 1);
+  if (passages > 1) return;
   told({ event: "txn-killed-at", point });
   process.kill(process.pid, "SIGKILL");
 }

@@ -13,6 +13,8 @@ import { POINT_EDITS, type TxnPoint } from "./txn-points.ts";
 const HOOK = new URL("./txn-kill-hook.ts", import.meta.url).href;
 
 let orders = 0;
+/** By process: what it is told now. */
+const standing = new Map<number, Map<TxnPoint, number>>();
 
 /** For every server, before its first start; with other changes of the sources. */
 export function plantPoints(islands: TestIslands, edits: readonly Edit[] = []): void {
@@ -23,7 +25,7 @@ export function plantPoints(islands: TestIslands, edits: readonly Edit[] = []): 
   }
 }
 
-/** One process, with its order. */
+/** One process, with one order; it may have others at other points. */
 export class ArmedServer {
   readonly island: TestIsland;
   readonly #pid: number;
@@ -64,16 +66,22 @@ export class ArmedServer {
   }
 
   async disarm(): Promise<void> {
-    await this.#order(null, 0);
+    await this.#order(this.#point, null);
   }
 
-  /** Nothing to one that is gone: it starts with no order. */
-  async #order(point: TxnPoint | null, passages: number): Promise<void> {
-    if (this.isGone) return;
+  /** Nothing to one that is gone: it starts with no order. Null: taken back. */
+  async #order(point: TxnPoint, passages: number | null): Promise<void> {
+    if (this.isGone) return void standing.delete(this.#pid);
+    const points = standing.get(this.#pid) ?? new Map<TxnPoint, number>();
+    standing.set(this.#pid, points);
+    if (passages === null) points.delete(point);
+    else points.set(point, passages);
     const order = ++orders;
-    writeFileSync(armedFile(this.island), JSON.stringify({ point, passages, order } satisfies Armed));
+    const armed: Armed = { points: Object.fromEntries(points), order };
+    writeFileSync(armedFile(this.island), JSON.stringify(armed));
     this.island.node.signal("SIGUSR2");
-    const isRead = (): boolean => this.island.logged.some((line) => line.event === "txn-armed" && line.order === order);
+    // The next order may come before this one is read: it has both.
+    const isRead = (): boolean => this.island.logged.some((line) => (line.order ?? 0) >= order);
     await waitFor(`${this.island.id} to be armed`, () => isRead() || this.isGone);
   }
 }
