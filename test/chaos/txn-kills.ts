@@ -1,7 +1,7 @@
 // Processes that kill themselves at a named point (txn-points.ts), on an order that they are given while they run. They say so in their log before they do:
 // only that counts.
 
-import { writeFileSync } from "node:fs";
+import { renameSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Edit } from "../../src/sim/mutants/patch.ts";
 import type { TestIsland, TestIslands } from "../archipelago/test-islands.ts";
@@ -78,7 +78,10 @@ export class ArmedServer {
     else points.set(point, passages);
     const order = ++orders;
     const armed: Armed = { points: Object.fromEntries(points), order };
-    writeFileSync(armedFile(this.island), JSON.stringify(armed));
+    // In one step: it may be reading the one before.
+    const file = armedFile(this.island);
+    writeFileSync(`${file}.new`, JSON.stringify(armed));
+    renameSync(`${file}.new`, file);
     this.island.node.signal("SIGUSR2");
     // The next order may come before this one is read: it has both.
     const isRead = (): boolean => this.island.logged.some((line) => (line.order ?? 0) >= order);
