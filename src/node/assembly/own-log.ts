@@ -47,6 +47,8 @@ export interface OwnLogOptions
   readonly protocolOfRevocations: number;
   /** From which protocol on a peer reads records of values. */
   readonly protocolOfValues: number;
+  /** From which protocol on a peer reads records of transactions. */
+  readonly protocolOfTransactions: number;
   /** From which protocol on a peer reads records of the mesh. */
   readonly protocolOfMesh: number;
   readonly disk: DiskState;
@@ -123,6 +125,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     refusesState: () => pauseRefusal(machine) ?? diskRefusal(disk),
     unready: () => membersBelow(options.protocolOfRevocations, peers, engine.status()),
     unreadyForValues: () => membersBelow(options.protocolOfValues, peers, engine.status()),
+    unreadyForTransactions: () => membersBelow(options.protocolOfTransactions, peers, engine.status()),
     unreadyForMesh: () => membersBelow(options.protocolOfMesh, peers, engine.status()),
     // A node that is started where nobody leads knows what its last snapshot says, and not what of its log is committed: whoever
     // was revoked would be let in again. In the turn after it was applied, or the snapshot would be of before.
