@@ -11,14 +11,16 @@ import { JOBS_PLANTS } from "./jobs-plants.ts";
 import { MESH_PLANTS } from "./mesh-plants.ts";
 import { TC_PLANTS } from "./tc-plants.ts";
 import { TXN_PLANTS } from "./txn-plants.ts";
-import { POINT_EDITS } from "./txn-points.ts";
+import { COORDINATOR_POINTS, ISLAND_POINTS, POINT_EDITS } from "./txn-points.ts";
 
 const CLUSTER = Object.entries(PLANTS).map(([name, { node }]) => [`cluster: ${name}`, node.edits ?? []] as const);
 const JOBS = Object.entries(JOBS_PLANTS).map(
   ([name, { server, agent }]) => [`jobs: ${name}`, [...server, ...agent]] as const,
 );
 const MESH = Object.entries(MESH_PLANTS).map(([name, edits]) => [`mesh: ${name}`, edits] as const);
-const POINTS = POINT_EDITS.map((edit) => [`txn: point of ${edit.replace}`, [edit]] as const);
+const POINTS = POINT_EDITS.map(
+  (edit, at) => [`txn: ${[...COORDINATOR_POINTS, ...ISLAND_POINTS][at]}`, [edit]] as const,
+);
 const TC = Object.entries(TC_PLANTS).map(([name, edits]) => [`tc: ${name}`, edits] as const);
 const TXN = Object.entries(TXN_PLANTS).map(([name, edits]) => [`txn: ${name}`, [...POINT_EDITS, ...edits]] as const);
 
