@@ -56,7 +56,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "core/archive": ["type core/events"],
   "core/lease": ["core/trust"],
   "core/state": ["core/scopes", "core/txn", "core/values"],
-  "core/txn": ["core/scopes", "core/values", "type core/jobs"],
+  "core/txn": ["core/events", "core/scopes", "core/values", "type core/jobs"],
   "core/mesh": ["core/events", "type core/archive", "type core/jobs"],
   ports: ["type core"],
 
@@ -80,6 +80,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // The thread of mesh.sqlite folds the events that it is given: nothing that is decided, and too much for the main thread.
   "drivers/sqlite": ["core/events", "core/mesh"],
   "drivers/coordinators": ["core/lease"],
+  "drivers/transactions": ["core/txn", "drivers/coordinators"],
   sim: ["core", "ports", ...LOOPS, ...SURFACES, "node/assembly"],
 
   "node/assembly": ["core", "ports", ...LOOPS, "contract", "api"],

@@ -64,8 +64,8 @@ export interface ValueView {
   readonly updatedAtMs: number;
   /** With which it was written; null: without one. */
   readonly fence: ValueFence | null;
-  /** The id of the transaction over islands that has locked it here. */
-  readonly pendingTxn?: string | undefined;
+  /** The transaction that locks it: prepared here, and not decided yet. Null: none. */
+  readonly pendingTxn: string | null;
 }
 
 export interface ValuesList {

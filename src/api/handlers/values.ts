@@ -54,7 +54,7 @@ export function valueHandlers(service: Service): Pick<Handlers, Ids> {
 /** A change never changes; whether a value is locked does. */
 function valueShown(value: ValueView): object {
   const { pendingTxn } = value;
-  return { ...valueWire(value), ...(pendingTxn === undefined ? {} : { pending_txn: pendingTxn }) };
+  return { ...valueWire(value), ...(pendingTxn === null ? {} : { pending_txn: pendingTxn }) };
 }
 
 interface Fence {

@@ -111,6 +111,17 @@ export const BackendsAnswer = strict({
   updated_at_unix: Unix,
 });
 
+const WaitingTransaction = strict({
+  txn_id: Text,
+  home: Text,
+  phase: oneOf("prepared", "committed"),
+  at_ms: WallMs,
+  timeout_ms: integer(1),
+  locks: Texts,
+  locks_count: integer(0),
+  waits_for: Texts,
+});
+
 /** What a node knows of the islands, for people and dashboards. */
 export const IslandsAnswer = strict({
   self: strict({ ...STANDING, endpoint: Text, backend_hash: Text }),
@@ -130,4 +141,15 @@ export const IslandsAnswer = strict({
   ...VOTERS,
   registry: Type.Array(strict({ backend_hash: Text, endpoint: Text })),
   registry_updated_at_ms: WallMs,
+  /** Null: this node keeps none. */
+  transactions: nullable(
+    strict({
+      prepared: integer(0),
+      in_doubt: integer(0),
+      oldest_in_doubt_ms: WallMs,
+      undelivered_jobs: integer(0),
+      waiting: Type.Array(WaitingTransaction),
+      is_all: Type.Boolean(),
+    }),
+  ),
 });
