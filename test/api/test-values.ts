@@ -48,7 +48,7 @@ export class TestValues implements Values {
   putTogether(values: Readonly<Record<string, Json>>): void {
     const version = ++this.#version;
     for (const [name, value] of Object.entries(values)) {
-      const view = { name, value, version, updatedAtMs: 1_000 + version, fence: null };
+      const view = { name, value, version, updatedAtMs: 1_000 + version, fence: null, pendingTxn: null };
       this.#values.set(name, view);
       this.#changes.push({ ...view, kind: "put" });
     }
@@ -64,7 +64,7 @@ export class TestValues implements Values {
 
   async put({ name, value, ifVersion, fence }: ValuePut): Promise<{ readonly version: number }> {
     this.#check(name, ifVersion, fence);
-    const view = { name, value, version: ++this.#version, updatedAtMs: 1_000 + this.#version, fence };
+    const view = { name, value, version: ++this.#version, updatedAtMs: 1_000 + this.#version, fence, pendingTxn: null };
     this.#values.set(name, view);
     this.#changed({ ...view, kind: "put" });
     return { version: view.version };

@@ -21,7 +21,7 @@
 
 import type { TenureError } from "../../core/kit/errors.ts";
 import { checkAcquire, checkHold, checkScope, type ScopesFold, viewOf } from "../../core/scopes/index.ts";
-import { isOfValue, type StateRecord } from "../../core/state/index.ts";
+import { isOfScope, type StateRecord } from "../../core/state/index.ts";
 import type {
   AcquireAnswer,
   AcquireRequest,
@@ -127,7 +127,7 @@ export class ScopesService implements Scopes {
   // ---- records -------------------------------------------------------------------------------------
 
   applied(record: StateRecord): void {
-    for (const change of record) if (!isOfValue(change)) this.#watchers.changed(change.scope);
+    for (const change of record) if (isOfScope(change)) this.#watchers.changed(change.scope);
   }
 
   /** A snapshot was restored. */

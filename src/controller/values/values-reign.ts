@@ -47,13 +47,14 @@ export class ValuesReign {
   }
 
   /** False: something that the decision rests on was given up. */
-  async #isSettled({ name, fence }: ValueCommand, { kind }: ValueDecision): Promise<boolean> {
+  async #isSettled({ name, fence }: ValueCommand, decision: ValueDecision): Promise<boolean> {
     const keys: StateKey[] = [{ value: name }];
     if (fence !== null) keys.push({ scope: fence.scope });
+    if (decision.kind === "locked") keys.push({ txn: decision.by });
     try {
       await this.#desk.settled(...keys);
       // There may be no room for it because of any other value.
-      if (kind === "full") await this.#desk.allSettled();
+      if (decision.kind === "full") await this.#desk.allSettled();
       return true;
     } catch (error) {
       // Where the leadership is over nothing can be said; what the log had no room for never was.
@@ -70,6 +71,11 @@ function refused({ name }: ValueCommand, decision: Exclude<ValueDecision, { read
       throw new StaleEpochError(decision.fence.scope, decision.fence.epoch);
     case "conflict":
       throw new VersionConflictError(name, decision.current?.version ?? null);
+    case "locked":
+      throw new TenureError(
+        "txn_locked",
+        `Value "${name}" is locked by transaction ${decision.by}, which is not decided yet. Retry in a moment.`,
+      );
     case "full":
       throw new TenureError("QUOTA_EXCEEDED", full(decision.what));
     case "nothing":

@@ -191,29 +191,33 @@ export const VALUES_PAGE_BYTES_MAX = 512 * 1024;
 /** Of a stream that is read: one event holds at most a payload of 256 KiB and a log chunk, escaped. */
 export const FRAME_LETTERS_MAX = 4 * 1024 * 1024;
 
-// Transactions over islands, as the API and the islands take them.
+// Transactions over islands, as a request may have them (core/txn).
 
 /** Of one transaction at one island. */
 export const TXN_OPERATIONS_MAX = 64;
-/** Of one transaction, home included. */
-export const TXN_ISLANDS_MAX = 16;
-/** What a transaction's operations have together as JSON: those of one island are a record of its log. */
+/** Islands of one transaction, home included. */
+export const TXN_PARTICIPANTS_MAX = 16;
+/** Of one transaction: names and contents of all its operations, as JSON and as the log has them. Those of one island are a record of its log. */
 export const TXN_BYTES_MAX = 512 * 1024;
-/** Epochs that one transaction requires. */
-export const TXN_REQUIRES_MAX = 16;
 export const TXN_TIMEOUT_MS_MIN = 1_000;
 export const TXN_TIMEOUT_MS_MAX = 60_000;
-export const TXN_TIMEOUT_MS_DEFAULT = 5_000;
+export const TXN_TIMEOUT_MS = 5_000;
+/** How long operations may be staged. */
 export const TXN_STAGED_MS_MAX = 60_000;
-/** Of the text that says why one was rolled back, in characters; a longer one is cut. */
-export const TXN_REASON_LENGTH_MAX = 512;
-/** Calls of one island to another that are sent together: how many, and their bodies as JSON. One call always fits. */
+/** Scopes whose epochs one decision may check. */
+export const TXN_REQUIRES_MAX = 64;
+/** Calls of one island to another that are sent together, and reports of one call. */
 export const TXN_BATCH_MAX = 128;
-export const TXN_BATCH_BYTES_MAX = 768 * 1024;
-/** That an island reports as settled in one call. */
-export const TXN_SETTLED_IDS_MAX = 128;
-/** Of one page of what is open at an island. */
-export const TXN_OPEN_PAGE_MAX = 128;
+export const TXNS_PER_PAGE_MAX = 256;
+/** Of the reason of a rollback, for people; a longer one is cut. */
+export const TXN_MESSAGE_BYTES_MAX = 1_024;
+/** A client's name, as its certificate has it. */
+export const TXN_BY_BYTES_MAX = 512;
+/** An id that is older, or further in the future, is not taken where it is not known. */
+export const TXN_AGE_MS_MAX = 12 * 60 * 60 * 1000;
+export const TXN_AHEAD_MS_MAX = 5 * 60 * 1000;
+/** Terms of one generation of coordinators. Only their `recover` enters the next one. */
+export const GENERATION_TERMS = 2 ** 20;
 
 // Jobs, as the API takes them. What an event carries must fit into one entry of the log, whatever stands beside it.
 
@@ -329,6 +333,9 @@ export const IDEMPOTENCY_BYTES_MAX = 40 * 1024 * 1024;
 export const IDEMPOTENCY_DROPPED_PER_EVENT_MAX = 4;
 /** All of it is decided and applied in one turn each: about 2 ms; on the slowest machine that the simulator draws, 20. */
 export const JOBS_FORGOTTEN_PER_COMMAND_MAX = 64;
+
+/** Calls of one island to another that are sent together, as JSON. One call always fits. */
+export const TXN_BATCH_BYTES_MAX = 1024 * 1024;
 
 // ---- questions between peers -----------------------------------------------------------------------
 

@@ -1,6 +1,6 @@
 // The bounds of the coordinators' leader lease. No setting changes them: voters and leaders that count with different times are not exclusive.
 
-export { REGISTRY_ENTRIES_MAX } from "../kit/limits.ts";
+export { GENERATION_TERMS, REGISTRY_ENTRIES_MAX } from "../kit/limits.ts";
 
 /** A grant excludes others for so long after a voter received the request that it answered. */
 export const LEASE_TTL_MS = 3_000;
@@ -17,8 +17,6 @@ export const LEASE_BOOT_WAIT_MS = LEASE_TTL_MS * 1.2;
 export const ROUND_ANSWERED_MS = LEASE_RENEW_MS + 100;
 /** A membership lease, of wall time. It is for discovery: nothing that excludes rests on it. */
 export const MEMBERSHIP_TTL_MS = 3 * LEASE_TTL_MS;
-/** Terms of one generation. Only `recover` enters the next one. */
-export const GENERATION_TERMS = 2 ** 20;
 /**
  * A term of the same generation that is further above what a node knows is not believed: one forged message must not use up the terms (trap 31). An
  * election raises the term by one, so only a node that was away for so many of them is refused.

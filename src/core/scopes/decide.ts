@@ -27,25 +27,41 @@ export type ScopeDecision =
   | { readonly kind: "nothing"; readonly hold: HoldState | null }
   /** That epoch was never this session's, or is another's. */
   | { readonly kind: "stale" }
-  /** Every place for a scope is held. */
+  /** Nobody holds it, and a transaction that is prepared locks it: it is granted to nobody before that is decided. */
+  | { readonly kind: "locked"; readonly by: string }
+  /** Every place for a scope is held, or kept for a transaction. */
   | { readonly kind: "full" };
+
+/** What transactions that are prepared keep from others. */
+export interface ScopeLocks {
+  lockedBy(key: { readonly scope: string }): string | null;
+  readonly reserved: { readonly scopes: number };
+}
+
+export interface ScopeContext {
+  /** The place that the event's record will have in the log. */
+  readonly position: number;
+  readonly locks: ScopeLocks;
+}
 
 const NOTHING: ScopeDecision = { kind: "nothing", hold: null };
 
-/** `position`: the place that the event's record will have in the log. */
-export function decide(state: ScopesReader, command: ScopeCommand, { position }: { position: number }): ScopeDecision {
+export function decide(state: ScopesReader, command: ScopeCommand, { position, locks }: ScopeContext): ScopeDecision {
   const before = state.get(command.scope);
   const hold = before?.hold ?? null;
   const { scope, atMs } = command;
   switch (command.kind) {
-    case "acquire":
+    case "acquire": {
       if (hold !== null) return { kind: "held", hold };
-      if (!state.hasRoom) return { kind: "full" };
+      const by = locks.lockedBy({ scope });
+      if (by !== null) return { kind: "locked", by };
+      if (state.room <= locks.reserved.scopes) return { kind: "full" };
       return {
         kind: "event",
         event: { ...command, kind: "granted" },
         epoch: epochAt(state.epochBase, position),
       };
+    }
     case "resign":
       if (command.epoch > (before?.epoch ?? 0)) return { kind: "stale" };
       if (hold?.epoch !== command.epoch) return NOTHING;

@@ -18,8 +18,8 @@ export interface ScopesReader {
   /** Epochs are counted from here: see `epochAt`. */
   readonly epochBase: number;
   get(scope: string): ScopeState | undefined;
-  /** Whether one more scope could be held. */
-  readonly hasRoom: boolean;
+  /** So many more scopes could be held. */
+  readonly room: number;
 }
 
 export class ScopesFold implements ScopesReader {
@@ -52,8 +52,8 @@ export class ScopesFold implements ScopesReader {
     return this.#scopesMax;
   }
 
-  get hasRoom(): boolean {
-    return this.held < this.#scopesMax;
+  get room(): number {
+    return this.#scopesMax - this.held;
   }
 
   get(scope: string): ScopeState | undefined {

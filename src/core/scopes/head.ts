@@ -21,8 +21,8 @@ export class ScopesHead<Batch> implements ScopesReader {
     return this.#applied.epochBase;
   }
 
-  get hasRoom(): boolean {
-    return this.#applied.held + this.#head.ahead[0]! < this.#applied.scopesMax;
+  get room(): number {
+    return this.#applied.room - this.#head.ahead[0]!;
   }
 
   get(scope: string): ScopeState | undefined {

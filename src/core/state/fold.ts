@@ -1,4 +1,4 @@
-// Scopes and values, folded from one log: what is applied on this node. Equal on every node at the same position.
+// Scopes, values and transactions, folded from one log: what is applied on this node. Equal on every node at the same position.
 //
 // Invariants:
 // - A record changes all that it names, or nothing: one that can't be read, or of which a part does not fit, is counted.
@@ -8,14 +8,24 @@ import { TenureError } from "../kit/errors.ts";
 import type { Fold, LogRecord } from "../../ports/log.ts";
 import type { SnapshotData } from "../../ports/state-machine.ts";
 import { epochAt, ScopesFold } from "../scopes/index.ts";
+import { type LockKey, type TxnReserved, txnIdOf, TxnsFold, type TxnView } from "../txn/index.ts";
 import { ValuesFold } from "../values/index.ts";
-import { decodeRecord, isOfValue, RECORD_VERSION, type StateChange, type StateRecord } from "./records.ts";
+import {
+  decodeRecord,
+  isOfScope,
+  isOfTxn,
+  isOfValue,
+  RECORD_VERSION,
+  type StateChange,
+  type StateRecord,
+} from "./records.ts";
 import { restoreState, stateSnapshot } from "./snapshot.ts";
 
-export class StateFold implements Fold {
+export class StateFold implements Fold, TxnView {
   readonly counts = { malformed: 0, unfit: 0 };
   readonly scopes: ScopesFold;
   readonly values = new ValuesFold();
+  readonly txns = new TxnsFold();
   /** The last record that changed nothing. */
   #unfitAt = 0;
 
@@ -26,6 +36,22 @@ export class StateFold implements Fold {
   /** Of a grant, or of a value's content, at this place in the log. */
   placeOf(position: number): number {
     return epochAt(this.scopes.epochBase, position);
+  }
+
+  /** As the leader's head has it (head.ts). */
+  heldEpoch(scope: string): number | null {
+    const epoch = this.scopes.get(scope)?.hold?.epoch ?? null;
+    return epoch !== null && epoch > this.scopes.epochBase ? epoch : null;
+  }
+
+  /** The transaction that locks it; null: none. */
+  lockedBy(key: LockKey): string | null {
+    return this.txns.lockedBy(key);
+  }
+
+  /** Room that prepared transactions keep. */
+  get reserved(): TxnReserved {
+    return this.txns.reserved;
   }
 
   apply({ position, data }: LogRecord): void {
@@ -53,10 +79,28 @@ export class StateFold implements Fold {
 
   #evolve(changes: StateRecord, place: number): boolean {
     if (hasTwins(changes)) return false;
-    if (!changes.every((one) => (isOfValue(one) ? this.values.fits(one) : this.scopes.fits(one, place)))) return false;
+    if (!changes.every((one) => this.#fits(one, place)) || !this.#haveRoom(changes)) return false;
     for (const one of changes) {
       if (isOfValue(one)) this.values.evolve(one, place);
+      else if (isOfTxn(one)) this.txns.evolve(one, place);
       else this.scopes.evolve(one, place);
+    }
+    return true;
+  }
+
+  #fits(change: StateChange, place: number): boolean {
+    if (isOfValue(change)) return this.values.fits(change);
+    return isOfTxn(change) ? this.txns.fits(change) : this.scopes.fits(change, place);
+  }
+
+  /** Each grant fits alone; together, in their order, there may be fewer places than grants. */
+  #haveRoom(changes: StateRecord): boolean {
+    if (changes.length === 1) return true;
+    let { room } = this.scopes;
+    for (const change of changes) {
+      if (!isOfScope(change) || change.kind === "resign-requested") continue;
+      if (change.kind !== "granted") room++;
+      else if (room-- <= 0) return false;
     }
     return true;
   }
@@ -65,16 +109,20 @@ export class StateFold implements Fold {
 /** Two changes of one thing: each was looked at as if it were alone. */
 function hasTwins(changes: StateRecord): boolean {
   if (changes.length === 1) return false;
+  // What a transaction locks, keeps and delivers was looked at for one: a record stages, prepares or decides one transaction.
+  if (changes.filter((one) => "header" in one).length > 1) return true;
   return new Set(changes.map(keyOf)).size < changes.length;
 }
 
 function keyOf(change: StateChange): string {
-  return isOfValue(change) ? `value ${change.name}` : `scope ${change.scope}`;
+  if (isOfValue(change)) return `value ${change.name}`;
+  if (isOfScope(change)) return `scope ${change.scope}`;
+  return change.kind === "txn-fence" ? "fence" : `txn ${txnIdOf(change)}`;
 }
 
 function laterVersion(version: number): TenureError {
   return new TenureError(
     "FORMAT_UNSUPPORTED",
-    `a record of scopes and values has format ${version}, and this node reads ${RECORD_VERSION} at most. It stops, because others have applied it: start the newer version of Tenure here too.`,
+    `a record of scopes, values and transactions has format ${version}, and this node reads ${RECORD_VERSION} at most. It stops, because others have applied it: start the newer version of Tenure here too.`,
   );
 }

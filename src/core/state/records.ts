@@ -1,4 +1,4 @@
-// Records of the state log: what happened to scopes and values, all of it at one place in the log, or nothing of it.
+// Records of the state log: what happened to scopes, values and transactions, all of it at one place in the log, or nothing of it.
 //
 //   version 1   one event of a scope (core/scopes/events.ts), which all releases read
 //   version 2   magic u8, version u8, count u8, for each change: part u8, its bytes
@@ -10,13 +10,14 @@ import { assert } from "../kit/assert.ts";
 import { ByteReader, ByteWriter, decoded, DecodeError } from "../kit/bytes.ts";
 import { ENTRY_BYTES_MAX } from "../kit/limits.ts";
 import { decodeEvent, encodeEvent, type ScopeEvent } from "../scopes/index.ts";
+import { readTxnEvent, type TxnEvent, writeTxnEvent } from "../txn/index.ts";
 import { readValueEvent, type ValueEvent, writeValueEvent } from "../values/index.ts";
 import { CHANGES_PER_RECORD_MAX } from "./limits.ts";
 
-/** Of scopes and of values: their names of what happened do not meet. */
-export type StateChange = ScopeEvent | ValueEvent;
+/** Of scopes, of values and of transactions: their names of what happened do not meet. */
+export type StateChange = ScopeEvent | ValueEvent | TxnEvent;
 
-/** At most one change of each scope and of each value. */
+/** At most one change of each scope, of each value and of each transaction. */
 export type StateRecord = readonly StateChange[];
 
 export type DecodedRecord =
@@ -28,26 +29,44 @@ export const RECORD_VERSION = 2;
 const MAGIC = 0x53;
 const PART_SCOPE = 0;
 const PART_VALUE = 1;
+const PART_TXN = 2;
 const RECORD_BYTES = 512;
 
 export function isOfValue(change: StateChange): change is ValueEvent {
   return change.kind === "value-put" || change.kind === "value-deleted";
 }
 
+export function isOfTxn(change: StateChange): change is TxnEvent {
+  return change.kind.startsWith("txn-");
+}
+
+export function isOfScope(change: StateChange): change is ScopeEvent {
+  return !isOfValue(change) && !isOfTxn(change);
+}
+
 export function encodeRecord(changes: StateRecord): Uint8Array {
   assert(changes.length > 0 && changes.length <= CHANGES_PER_RECORD_MAX, "a record has changes, and not too many");
   const [first] = changes as [StateChange];
-  if (changes.length === 1 && !isOfValue(first)) return encodeEvent(first);
+  if (changes.length === 1 && isOfScope(first)) return encodeEvent(first);
   const writer = new ByteWriter(RECORD_BYTES);
   writer.u8(MAGIC);
   writer.u8(RECORD_VERSION);
   writer.u8(changes.length);
-  for (const change of changes) {
-    writer.u8(isOfValue(change) ? PART_VALUE : PART_SCOPE);
-    if (isOfValue(change)) writeValueEvent(writer, change);
-    else writer.bytes(encodeEvent(change));
-  }
+  for (const change of changes) writeChange(writer, change);
   return writer.finish();
+}
+
+function writeChange(writer: ByteWriter, change: StateChange): void {
+  if (isOfValue(change)) {
+    writer.u8(PART_VALUE);
+    writeValueEvent(writer, change);
+  } else if (isOfTxn(change)) {
+    writer.u8(PART_TXN);
+    writeTxnEvent(writer, change);
+  } else {
+    writer.u8(PART_SCOPE);
+    writer.bytes(encodeEvent(change));
+  }
 }
 
 export function decodeRecord(bytes: Uint8Array): DecodedRecord {
@@ -84,6 +103,7 @@ function read(bytes: Uint8Array): DecodedRecord {
 function readChange(reader: ByteReader): StateChange | null {
   const part = reader.u8();
   if (part === PART_VALUE) return readValueEvent(reader);
+  if (part === PART_TXN) return readTxnEvent(reader);
   if (part !== PART_SCOPE) return null;
   const event = decodeEvent(reader.bytes(ENTRY_BYTES_MAX));
   if (event.kind === "later-version") return null;

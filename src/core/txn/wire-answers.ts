@@ -12,12 +12,12 @@ import { type ErrorCode, ERRORS, TenureError } from "../kit/errors.ts";
 import {
   API_URL_LENGTH_MAX,
   JOB_ID_BYTES_MAX,
-  SPIFFE_ID_BYTES_MAX,
-  TXN_ISLANDS_MAX,
-  TXN_OPEN_PAGE_MAX,
+  TXN_BATCH_MAX,
+  TXN_BY_BYTES_MAX,
   TXN_OPERATIONS_MAX,
-  TXN_SETTLED_IDS_MAX,
+  TXN_PARTICIPANTS_MAX,
   TXN_TIMEOUT_MS_MAX,
+  TXNS_PER_PAGE_MAX,
 } from "../kit/limits.ts";
 import type { TxnAnswer, TxnHeader, TxnOpen, TxnPhase, TxnReason, TxnRequest, TxnResult } from "./model.ts";
 import { headerBody, headerOf, isCode, reasonBody, reasonOf } from "./wire-calls.ts";
@@ -158,13 +158,13 @@ function txnIn(id: string, body: Fields): TxnAnswer | null {
 }
 
 function settledIn(asked: readonly string[], { ids }: Fields): TxnAnswer | null {
-  if (!Array.isArray(ids) || ids.length > TXN_SETTLED_IDS_MAX || !ids.every((id) => asked.includes(id as string)))
+  if (!Array.isArray(ids) || ids.length > TXN_BATCH_MAX || !ids.every((id) => asked.includes(id as string)))
     return null;
   return { kind: "settled", ids: ids as readonly string[] };
 }
 
 function recoveredIn({ open, next }: Fields): TxnAnswer | null {
-  if (!Array.isArray(open) || open.length > TXN_OPEN_PAGE_MAX || !(next === null || isTxnId(next))) return null;
+  if (!Array.isArray(open) || open.length > TXNS_PER_PAGE_MAX || !(next === null || isTxnId(next))) return null;
   const found: TxnOpen[] = [];
   for (const one of open as readonly unknown[]) {
     const read = openIn(one);
@@ -191,7 +191,7 @@ function headerIn(value: unknown): TxnHeader | null {
   if (!isObject(value)) return null;
   const { txn_id: id, home_backend_hash: home, participants, digest, timeout_ms: timeoutMs, by } = value;
   if (!isTxnId(id) || !isHash(home) || !isHashes(participants) || !isHash(digest)) return null;
-  if (!isCount(timeoutMs) || timeoutMs > TXN_TIMEOUT_MS_MAX || !isText(by, SPIFFE_ID_BYTES_MAX)) return null;
+  if (!isCount(timeoutMs) || timeoutMs > TXN_TIMEOUT_MS_MAX || !isText(by, TXN_BY_BYTES_MAX)) return null;
   return headerOf({ txn_id: id, home_backend_hash: home, participants, digest, timeout_ms: timeoutMs, by });
 }
 
@@ -226,7 +226,7 @@ export function outcomeOf(id: string, { status, body }: TxnWireAnswer): TxnOutco
   const reason = reasonIn(body["reason"]);
   if (of !== id || !(state === "committed" || state === "rolled-back")) return null;
   if (!isCount(term) || !isHash(home) || reason === undefined) return null;
-  if (!Array.isArray(participants) || participants.length > TXN_ISLANDS_MAX) return null;
+  if (!Array.isArray(participants) || participants.length > TXN_PARTICIPANTS_MAX) return null;
   const found = (participants as readonly unknown[]).map((one) => participantIn(one));
   return found.includes(null) ? null : { id, state, term, home, reason, participants: found as Participants };
 }
@@ -350,7 +350,7 @@ function isHash(value: unknown): value is string {
 }
 
 function isHashes(value: unknown): value is readonly string[] {
-  return Array.isArray(value) && value.length <= TXN_ISLANDS_MAX && value.every(isHash);
+  return Array.isArray(value) && value.length <= TXN_PARTICIPANTS_MAX && value.every(isHash);
 }
 
 function isEndpoint(value: unknown): value is string {

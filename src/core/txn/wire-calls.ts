@@ -6,7 +6,7 @@
 import type { TxnBody, TxnDecide } from "../../ports/transactions.ts";
 import { assertNever } from "../kit/assert.ts";
 import { type ErrorCode, ERRORS } from "../kit/errors.ts";
-import { TXN_REASON_LENGTH_MAX } from "../kit/limits.ts";
+import { TXN_MESSAGE_BYTES_MAX, UTF8_BYTES_PER_UNIT_MAX } from "../kit/limits.ts";
 import type { BackendHash, TcFence, TxnHeader, TxnOperation, TxnReason, TxnRequest, TxnRequire } from "./model.ts";
 import {
   type OperationBody,
@@ -150,7 +150,7 @@ export function requestBytes(request: BatchedRequest): number {
   }
 }
 
-/** A header with TXN_ISLANDS_MAX islands, a fence and a reason; a scope of 256 bytes that JSON escapes; an id with its comma. */
+/** A header with TXN_PARTICIPANTS_MAX islands, a fence and a reason; a scope of 256 bytes that JSON escapes; an id with its comma. */
 const CALL_BYTES = 5_120;
 const REQUIRE_BYTES = 1_600;
 const ID_BYTES = 40;
@@ -305,9 +305,12 @@ export function isCode(code: unknown): code is ErrorCode {
   return typeof code === "string" && Object.hasOwn(ERRORS, code);
 }
 
+const MESSAGE_LENGTH = Math.floor(TXN_MESSAGE_BYTES_MAX / UTF8_BYTES_PER_UNIT_MAX);
+
 /** Half of a pair would be no text any more. */
 function shortened(message: string): string {
-  return message.length <= TXN_REASON_LENGTH_MAX ? message : message.slice(0, TXN_REASON_LENGTH_MAX).toWellFormed();
+  const text = message.length <= MESSAGE_LENGTH ? message : `${message.slice(0, MESSAGE_LENGTH - 1)}…`;
+  return text.toWellFormed();
 }
 
 function fenceBody({ clusterId, term, recoveredBy }: TcFence): FenceBody {

@@ -25,6 +25,8 @@ export type ValueDecision =
   | { readonly kind: "nothing" }
   /** That epoch is over, or never was. */
   | { readonly kind: "stale"; readonly fence: ValueFence }
+  /** A transaction that is prepared locks it; once that is decided the same command may do. */
+  | { readonly kind: "locked"; readonly by: string }
   /** It has another version. */
   | { readonly kind: "conflict"; readonly current: ValueState | null }
   | { readonly kind: "full"; readonly what: "values" | "bytes" };
@@ -33,19 +35,32 @@ export interface ValuesView {
   readonly values: ValuesReader;
   /** The epoch in which a scope is held; null: nobody holds it. */
   heldEpoch(scope: string): number | null;
+  /** The transaction that locks this value; null: none. */
+  lockedBy(key: { readonly value: string }): string | null;
+  /** Room that prepared transactions keep, so that their commits can't fail. */
+  readonly reserved: { readonly values: number; readonly bytes: number };
 }
 
+/** Where there are no transactions. */
+export const NO_LOCKS: Pick<ValuesView, "lockedBy" | "reserved"> = {
+  lockedBy: () => null,
+  reserved: { values: 0, bytes: 0 },
+};
+
 export function decideValue(view: ValuesView, command: ValueCommand): ValueDecision {
-  const { values } = view;
+  const { values, reserved } = view;
   const { name, ifVersion, fence, atMs } = command;
   if (fence !== null && view.heldEpoch(fence.scope) !== fence.epoch) return { kind: "stale", fence };
+  const by = view.lockedBy({ value: name });
+  if (by !== null) return { kind: "locked", by };
   const current = values.get(name) ?? null;
   if (ifVersion !== null && ifVersion !== (current?.version ?? 0)) return { kind: "conflict", current };
   switch (command.kind) {
     case "put": {
       const [count, bytes] = weighValue(current);
-      if (values.size - count + 1 > VALUES_MAX) return { kind: "full", what: "values" };
-      if (values.bytes - bytes + valueBytes(command) > VALUES_BYTES_MAX) return { kind: "full", what: "bytes" };
+      const [kept, keptBytes] = [values.size - count + reserved.values, values.bytes - bytes + reserved.bytes];
+      if (kept + 1 > VALUES_MAX) return { kind: "full", what: "values" };
+      if (keptBytes + valueBytes(command) > VALUES_BYTES_MAX) return { kind: "full", what: "bytes" };
       return { kind: "event", event: { kind: "value-put", name, data: command.data, fence, atMs } };
     }
     case "delete":

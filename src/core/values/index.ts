@@ -1,6 +1,6 @@
 // The door of the values: commands become events, events become state.
 
-export { decideValue, type ValueCommand, type ValueDecision, type ValuesView } from "./decide.ts";
+export { decideValue, NO_LOCKS, type ValueCommand, type ValueDecision, type ValuesView } from "./decide.ts";
 export { ValuesFold } from "./fold.ts";
 export { ValuesHead } from "./head.ts";
 export { checkValueName, checkValueTerms, valueData } from "./limits.ts";

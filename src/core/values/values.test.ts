@@ -5,7 +5,7 @@ import { describe, expect, it } from "vitest";
 import { ByteReader, ByteWriter } from "../kit/bytes.ts";
 import { VALUE_BYTES_MAX, VALUES_BYTES_MAX, VALUES_MAX } from "../kit/limits.ts";
 import { wholeOf } from "../kit/pieces.ts";
-import { decideValue, type ValueCommand, type ValueEvent, ValuesFold, ValuesHead } from "./index.ts";
+import { decideValue, NO_LOCKS, type ValueCommand, type ValueEvent, ValuesFold, ValuesHead } from "./index.ts";
 import { readValueEvent, writeValueEvent } from "./value-codec.ts";
 
 const bytes = (text: string): Uint8Array => new TextEncoder().encode(text);
@@ -38,7 +38,7 @@ function remove(from: string, more: Partial<ValueCommand> = {}): ValueCommand {
 function play(commands: readonly ValueCommand[], values = new ValuesFold(), from = 0): ValuesFold {
   let position = from;
   for (const one of commands) {
-    const decision = decideValue({ values, heldEpoch }, one);
+    const decision = decideValue({ values, heldEpoch, ...NO_LOCKS }, one);
     if (decision.kind !== "event") continue;
     expect(values.fits(decision.event)).toBe(true);
     values.evolve(decision.event, ++position);
@@ -58,14 +58,14 @@ describe("a command", () => {
       { scope: "t", epoch: 1 },
     ])
       for (const one of [put("a", "2", { fence: wrong }), remove("a", { fence: wrong })])
-        expect(decideValue({ values, heldEpoch }, one)).toEqual({ kind: "stale", fence: wrong });
+        expect(decideValue({ values, heldEpoch, ...NO_LOCKS }, one)).toEqual({ kind: "stale", fence: wrong });
     const right = { scope: "s", epoch: 2 };
-    expect(decideValue({ values, heldEpoch }, put("a", "2", { fence: right })).kind).toBe("event");
+    expect(decideValue({ values, heldEpoch, ...NO_LOCKS }, put("a", "2", { fence: right })).kind).toBe("event");
   });
 
   it("of a version is refused where the value has another one, and says which; 0 is of none", () => {
     const values = play([put("a")]);
-    const decide = (one: ValueCommand) => decideValue({ values, heldEpoch }, one);
+    const decide = (one: ValueCommand) => decideValue({ values, heldEpoch, ...NO_LOCKS }, one);
     expect(decide(put("a", "2", { ifVersion: 0 }))).toMatchObject({ kind: "conflict", current: { version: 1 } });
     expect(decide(put("a", "2", { ifVersion: 2 })).kind).toBe("conflict");
     expect(decide(put("b", "2", { ifVersion: 1 }))).toEqual({ kind: "conflict", current: null });
@@ -77,26 +77,26 @@ describe("a command", () => {
   it("a value that was deleted and written again has another version: nobody takes it for the first one", () => {
     const values = play([put("a"), remove("a"), put("a")]);
     expect(values.get("a")?.version).toBe(3);
-    expect(decideValue({ values, heldEpoch }, put("a", "2", { ifVersion: 1 })).kind).toBe("conflict");
+    expect(decideValue({ values, heldEpoch, ...NO_LOCKS }, put("a", "2", { ifVersion: 1 })).kind).toBe("conflict");
   });
 
   it("to delete what is not there does nothing", () => {
-    expect(decideValue({ values: new ValuesFold(), heldEpoch }, remove("a"))).toEqual({ kind: "nothing" });
+    expect(decideValue({ values: new ValuesFold(), heldEpoch, ...NO_LOCKS }, remove("a"))).toEqual({ kind: "nothing" });
   });
 
   it("is refused where there is no room, counted by values and by bytes; what takes another one's place is not", () => {
     const values = new ValuesFold();
     for (let at = 0; at < VALUES_MAX; at++)
       values.evolve({ kind: "value-put", name: `n${at}`, data: bytes("1"), fence: null, atMs: 1 }, at + 1);
-    expect(decideValue({ values, heldEpoch }, put("one more"))).toEqual({ kind: "full", what: "values" });
-    expect(decideValue({ values, heldEpoch }, put("n7", "2")).kind).toBe("event");
+    expect(decideValue({ values, heldEpoch, ...NO_LOCKS }, put("one more"))).toEqual({ kind: "full", what: "values" });
+    expect(decideValue({ values, heldEpoch, ...NO_LOCKS }, put("n7", "2")).kind).toBe("event");
     const large = new ValuesFold();
     const content = new Uint8Array(VALUE_BYTES_MAX);
     for (let at = 0; large.bytes + VALUE_BYTES_MAX + 3 <= VALUES_BYTES_MAX; at++)
       large.evolve({ kind: "value-put", name: `${100 + at}`, data: content, fence: null, atMs: 1 }, at + 1);
     const next = { ...put("999"), data: content } as ValueCommand;
-    expect(decideValue({ values: large, heldEpoch }, next)).toEqual({ kind: "full", what: "bytes" });
-    expect(decideValue({ values: large, heldEpoch }, { ...next, name: "100" }).kind).toBe("event");
+    expect(decideValue({ values: large, heldEpoch, ...NO_LOCKS }, next)).toEqual({ kind: "full", what: "bytes" });
+    expect(decideValue({ values: large, heldEpoch, ...NO_LOCKS }, { ...next, name: "100" }).kind).toBe("event");
   });
 });
 
@@ -186,7 +186,7 @@ describe("the head", () => {
             fold.evolve(next.event, next.position);
             head.applied(next.event.name, next.position);
           } else {
-            const decision = decideValue({ values: head, heldEpoch }, one);
+            const decision = decideValue({ values: head, heldEpoch, ...NO_LOCKS }, one);
             if (decision.kind !== "event") continue;
             head.push(decision.event, ++position, position, null);
             underWay.push({ event: decision.event, position });

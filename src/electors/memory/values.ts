@@ -7,7 +7,7 @@ import { StaleEpochError, TenureError, VersionConflictError } from "../../core/k
 import type { Json } from "../../core/kit/json.ts";
 import { INTEGER_MAX } from "../../core/kit/limits.ts";
 import { parseJson } from "../../core/kit/parse-json.ts";
-import { decideValue, type ValueCommand } from "../../core/values/decide.ts";
+import { decideValue, NO_LOCKS, type ValueCommand } from "../../core/values/decide.ts";
 import { ValuesFold } from "../../core/values/fold.ts";
 import { checkValueDepth, checkValueName, valueData } from "../../core/values/limits.ts";
 import type { ValueState } from "../../core/values/value-state.ts";
@@ -80,7 +80,7 @@ export class MemoryValues implements ValueStore {
   /** The version of the change; null: there is nothing to delete. */
   #decide(command: ValueCommand): number | null {
     const heldEpoch = (scope: string): number | null => this.#store.leader(scope)?.epoch ?? null;
-    const decision = decideValue({ values: this.#fold, heldEpoch }, command);
+    const decision = decideValue({ values: this.#fold, heldEpoch, ...NO_LOCKS }, command);
     switch (decision.kind) {
       case "event": {
         const version = ++this.#version;
@@ -99,6 +99,8 @@ export class MemoryValues implements ValueStore {
         throw new StaleEpochError(decision.fence.scope, decision.fence.epoch);
       case "conflict":
         throw new VersionConflictError(command.name, decision.current?.version ?? null);
+      case "locked":
+        throw new TenureError("INTERNAL", `the value is locked by transaction ${decision.by}, and there are none here`);
       case "full":
         throw new TenureError("QUOTA_EXCEEDED", `There is no room for more ${decision.what}, as on real servers.`);
       default:

@@ -21,6 +21,7 @@ import {
   type PeerTls,
   PROTOCOL_OF_MESH,
   PROTOCOL_OF_REVOCATIONS,
+  PROTOCOL_OF_TRANSACTIONS,
   PROTOCOL_OF_VALUES,
 } from "../../drivers/wire/index.ts";
 import { RECEIPTS } from "../../logs/index.ts";
@@ -195,6 +196,7 @@ function ownLogOptions(
     protocolOfRevocations: PROTOCOL_OF_REVOCATIONS,
     protocolOfMesh: PROTOCOL_OF_MESH,
     protocolOfValues: PROTOCOL_OF_VALUES,
+    protocolOfTransactions: PROTOCOL_OF_TRANSACTIONS,
     own: { address: wire.address, url: apiUrlOf(config, config.api.listen) },
     electionTimeoutMaxMs: election.electionTimeoutMaxMs,
     disk: directory,

@@ -1,6 +1,6 @@
 // What is to be done for one transaction, and under which header: the same wherever it is asked for, and however often.
 
-import { TXN_TIMEOUT_MS_DEFAULT } from "../../../core/kit/limits.ts";
+import { TXN_TIMEOUT_MS } from "../../../core/kit/limits.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 import { homeOf } from "../../../core/txn/home.ts";
 import type { BackendHash, TxnHeader, TxnOperation, TxnRequire } from "../../../core/txn/model.ts";
@@ -44,7 +44,7 @@ export function stagedPlanOf({ id, home, participants }: TxnDecide, by: string, 
   const none = participants.map((backendHash) => ({ backendHash, operations: [] }));
   const digest = digestOf({ id, home, timeoutMs: null, require: [], participants: none }, home);
   return {
-    header: { ...headOf(home, operations), id, digest, timeoutMs: TXN_TIMEOUT_MS_DEFAULT, by },
+    header: { ...headOf(home, operations), id, digest, timeoutMs: TXN_TIMEOUT_MS, by },
     require: [],
     others: othersOf(home, operations),
     operations,
@@ -52,7 +52,7 @@ export function stagedPlanOf({ id, home, participants }: TxnDecide, by: string, 
 }
 
 function timeOf({ timeoutMs }: TxnBody): number {
-  return timeoutMs ?? TXN_TIMEOUT_MS_DEFAULT;
+  return timeoutMs ?? TXN_TIMEOUT_MS;
 }
 
 function headOf(home: BackendHash, operations: ReadonlyMap<BackendHash, unknown>) {

@@ -85,6 +85,14 @@ export class ValueHistory {
         return put(this.#scopes, change.scope, { position, hold: { epoch: position, session: change.session } });
       case "resign-requested":
         return;
+      case "txn-staged":
+      case "txn-prepared":
+      case "txn-decided":
+      case "txn-delivered":
+      case "txn-settled":
+      case "txn-fence":
+      case "txn-dropped":
+        return;
       default:
         put(this.#scopes, change.scope, { position, hold: null });
     }
