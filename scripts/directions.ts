@@ -56,7 +56,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   "core/archive": ["type core/events"],
   "core/lease": ["core/trust"],
   "core/state": ["core/scopes", "core/txn", "core/values"],
-  "core/txn": ["core/scopes", "core/values", "type core/jobs"],
+  "core/txn": ["core/events", "core/scopes", "core/values", "type core/jobs"],
   "core/mesh": ["core/events", "type core/archive", "type core/jobs"],
   ports: ["type core"],
 

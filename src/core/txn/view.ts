@@ -25,6 +25,7 @@ export interface TxnsReader {
 export interface TxnView extends ValuesView {
   readonly scopes: ScopesReader;
   readonly txns: TxnsReader;
+  readonly reserved: TxnReserved;
   /** The transaction that locks it; null: none. */
   lockedBy(key: LockKey): string | null;
 }
