@@ -103,16 +103,25 @@ describe("a prepared transaction", () => {
     const { islands, home, other } = await two();
     const txn = transfer(islands, home, other);
     await other.answer(txn.prepare(other));
+    await home.answer(txn.commit(home));
+    other.leader.consensus.depose();
     const restored = other.restoredAs("9".repeat(64));
     await restored.lead(5);
     const { transactions, values } = restored.state;
-    await islands.clock.advance(60_000);
-    // By the leader of the island that it was before, and by nobody else.
-    islands.asked.length = 0;
-    expect(transactions.get(txn.id)?.phase).toBe("rolled-back");
-    const second = transfer(islands, home, other, "c");
-    await expect(other.leader.state.transactions.answer(second.prepare(other))).rejects.toMatchObject({});
-    expect(values.get("c")).toBeNull();
+    const writing = { name: "b", value: 1, ifVersion: null, fence: null };
+    await islands.clock.advance(3_600_000);
+    expect([islands.asked, transactions.get(txn.id)?.phase]).toEqual([[], "prepared"]);
+    await expect(values.put(writing)).rejects.toMatchObject({ code: "txn_locked" });
+    expect(transactions.list({ inDoubt: true, after: null, limit: 9 }).transactions).toMatchObject([
+      { header: { id: txn.id }, locks: ["value b"], isInDoubt: true },
+    ]);
+    expect(transactions.stats()).toMatchObject({ prepared: 1, inDoubt: 1 });
+    // It is another island: who asks for the one that it was is told so.
+    await expect(transactions.answer(txn.commit(other))).resolves.toMatchObject({ code: "txn_backend_mismatch" });
+    expect(await transactions.replay(txn.id, null)).toBe("prepared");
+    expect(await transactions.replay(txn.id, "committed")).toBe("committed");
+    expect([values.get("b")?.value, islands.asked]).toEqual(["other", []]);
+    await values.put(writing);
   });
 });
 

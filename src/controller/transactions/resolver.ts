@@ -11,8 +11,9 @@
 import type { Random } from "../../core/kit/random.ts";
 import {
   type BackendHash,
-  isDone,
+  isToReport,
   type TxnEvent,
+  txnIdOf,
   type TxnReason,
   type TxnsFold,
   type TxnState,
@@ -89,7 +90,7 @@ export class Resolver {
   /** A record was applied here. */
   applied(event: TxnEvent): void {
     if (this.#isOver || event.kind === "txn-fence") return;
-    const id = "header" in event ? event.header.id : event.id;
+    const id = txnIdOf(event);
     const state = this.#options.applied.get(id);
     if (state === undefined) this.#forget(id);
     else this.#follow(state);
@@ -141,7 +142,7 @@ export class Resolver {
     if (!isPrepared) this.#inquiries.drop(id);
     else if (isOurs) this.#inquiries.start(id, home, header.timeoutMs);
     if (state.outbox.length > 0) this.#deliveries.wake();
-    if (isOurs && isDone(state, self)) this.#reports.add(home, id);
+    if (isOurs && isToReport(state, self)) this.#reports.add(home, id);
   }
 
   #forget(id: string): void {
