@@ -22,7 +22,7 @@ const LONG = [
   "test/sim-long.test.ts",
   "test/chaos-cluster.test.ts",
   "test/archipelago/*.test.ts",
-  "test/chaos/{jobs,mesh,paused-leader,servers-gate,tc}.test.ts",
+  "test/chaos/{jobs,mesh,paused-leader,servers-gate,tc,txn}.test.ts",
   "test/etcd/tokens.test.ts",
   "test/postgres/{outcomes,poll-lost-session,restored}.test.ts",
   "test/postgres-server/*.test.ts",
@@ -32,6 +32,7 @@ const LONG = [
   "test/server/{certificates-runbook,clocks,damage,disk-full,drain,failures,founding,members,partitions,rebuild,recovery,restore-kill,restore-paused,revoked-certificates,rewritten,rolling-restart,schedules,schemes,scopes-expire,strangers,unauthenticated,unknown-keys}.test.ts",
   "test/mesh/{cut-history,gate,leave,receipts-{damage,holes},registry-cluster,restored-disk,return,state,tls}.test.ts",
   "test/coordinators/page.test.ts",
+  "test/transactions/{move-workload,page}.test.ts",
   "test/values/{page,servers,upgrade}.test.ts",
   "test/wire/{frozen,peers}.test.ts",
   "test/servers-backend/{cluster,recovered,values}.test.ts",
@@ -53,7 +54,7 @@ const LONG = [
   "test/maelstrom/linearizable.test.ts",
   "test/{binary,install}.test.ts",
   "test/deploy/{backup,containers,kubernetes,promtool,shared-configuration,systemd}.test.ts",
-  "test/runbooks/{islands,run}.test.ts",
+  "test/runbooks/{islands,run,transactions}.test.ts",
   "test/web/*.test.ts",
 ];
 

@@ -6,6 +6,7 @@
 
 import type { Arrivals } from "../../ports/mesh/arrivals.ts";
 import type { MeshSeen } from "../../core/health/mesh.ts";
+import type { TransactionsSeen } from "../../core/health/transactions.ts";
 import { meshSeen } from "./mesh-stats.ts";
 import type { JobsParts } from "../../api/index.ts";
 import { JobsFeeder, type JobsFeederOptions } from "../../controller/jobs/feeder.ts";
@@ -111,6 +112,8 @@ export interface NodeLog {
   watchSigning?(held: () => SigningHeld | null): void;
   /** What this node sees of other sites, for its alerts. */
   watchMesh?(seen: () => MeshSeen | null): void;
+  /** The same of its island's transactions. */
+  watchTransactions?(seen: () => TransactionsSeen): void;
   /** Said once, by whoever assembles the node: before that nothing of the history goes. Null: whatever is older than it is kept may. */
   guardHistory?(guard: HistoryGuard | null): void;
   /** Something of it was found to be lost, or is there again. */
@@ -313,6 +316,7 @@ function stateOf(world: ServicesWorld, log: NodeLog, isPaused: () => boolean): S
   const { leadership, pausing, refusesState: refusesNew, unreadyForValues: unready, unreadyForTransactions } = log;
   const around = { leadership, clock, random: random.fork("scopes"), isPaused, refusesNew, unready };
   const state = new StateService({ log: own, applied, ...around, unreadyForTransactions, island: islandOf(world) });
+  log.watchTransactions?.(() => state.transactions.stats());
   pausing?.onResumed(() => state.resumed());
   return state;
 }

@@ -3,6 +3,7 @@
 // often won while the rest of a server is opened.
 
 import type { CoordinatorsSeen } from "../../core/health/coordinators.ts";
+import type { TransactionsSeen } from "../../core/health/transactions.ts";
 import type { MeshSeen } from "../../core/health/mesh.ts";
 import { ClusterService, type ClusterOptions } from "../../controller/cluster/cluster.ts";
 import { membersBelow, membersHeardBelow } from "../../controller/cluster/cluster-view.ts";
@@ -150,13 +151,16 @@ function diskSeen({ engine, disk }: OwnLogOptions): ClusterOptions["disk"] {
   };
 }
 
-/** What this node's alerts ask of the mesh and of its coordinator, which are assembled after the cluster's service. */
+type LaterWatched = "watchReplay" | "watchSigning" | "watchMesh" | "watchCoordinators" | "watchTransactions";
+
+/** What this node's alerts ask of the mesh, of its coordinator and of transactions, which are assembled after the cluster's service. */
 function laterAlerts() {
   let replayProblem: (() => string | null) | null = null;
   let signingHeld: (() => SigningHeld | null) | null = null;
   let seen: (() => MeshSeen | null) | null = null;
   let coordinators: (() => CoordinatorsSeen) | null = null;
-  const watch: Required<Pick<OwnLog, "watchReplay" | "watchSigning" | "watchMesh" | "watchCoordinators">> = {
+  let transactions: (() => TransactionsSeen) | null = null;
+  const watch: Required<Pick<OwnLog, LaterWatched>> = {
     watchReplay: (problem) => {
       replayProblem = problem;
     },
@@ -169,12 +173,16 @@ function laterAlerts() {
     watchCoordinators: (others) => {
       coordinators = others;
     },
+    watchTransactions: (stats) => {
+      transactions = stats;
+    },
   };
   const asked = {
     replayProblem: () => replayProblem?.() ?? null,
     signingHeld: () => signingHeld?.() ?? null,
     mesh: () => seen?.() ?? null,
     coordinators: () => coordinators?.() ?? null,
+    transactions: () => transactions?.() ?? null,
   };
   return { asked, watch };
 }
