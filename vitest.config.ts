@@ -22,7 +22,7 @@ const LONG = [
   "test/sim-long.test.ts",
   "test/chaos-cluster.test.ts",
   "test/archipelago/*.test.ts",
-  "test/chaos/{jobs,mesh,paused-leader,servers-gate,tc}.test.ts",
+  "test/chaos/{jobs,mesh,paused-leader,servers-gate,tc,txn}.test.ts",
   "test/etcd/tokens.test.ts",
   "test/postgres/{outcomes,poll-lost-session,restored}.test.ts",
   "test/postgres-server/*.test.ts",

@@ -80,6 +80,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // The thread of mesh.sqlite folds the events that it is given: nothing that is decided, and too much for the main thread.
   "drivers/sqlite": ["core/events", "core/mesh"],
   "drivers/coordinators": ["core/lease"],
+  "drivers/transactions": ["core/txn", "drivers/coordinators"],
   sim: ["core", "ports", ...LOOPS, ...SURFACES, "node/assembly"],
 
   "node/assembly": ["core", "ports", ...LOOPS, "contract", "api"],

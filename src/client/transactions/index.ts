@@ -42,14 +42,23 @@ export interface ClientTransactions {
   /** The same request as before is answered as before: committed once, however often it is run. */
   run(request: TransactionRequest, options?: CallOptions): Promise<TransactionOutcome>;
   /** As the island of this client's servers knows it. Null: it is unknown there, which says nothing about other islands. */
-  get(id: string, options?: CallOptions): Promise<TransactionView | null>;
+  get(id: string, options?: TransactionReadOptions): Promise<TransactionView | null>;
   /** By id, oldest first. In doubt: prepared and not decided, or decided there as home and not done everywhere. */
-  list(options?: CallOptions & { readonly inDoubt?: boolean | undefined }): AsyncGenerator<TransactionView, void, void>;
+  list(options?: TransactionsQuery): AsyncGenerator<TransactionView, void, void>;
   /**
    * Has the island ask home now. `force` ends one whose home is gone for good: other islands may have ended it the other way, so look there first.
    * Null: it is unknown there.
    */
   replay(id: string, options?: ReplayOptions): Promise<TransactionView["state"] | null>;
+}
+
+export interface TransactionReadOptions extends CallOptions {
+  /** "linearizable" (default): nothing that was decided before this call is missing. "local": as whichever node answers first has it, also while nobody leads. */
+  readonly consistency?: "linearizable" | "local" | undefined;
+}
+
+export interface TransactionsQuery extends TransactionReadOptions {
+  readonly inDoubt?: boolean | undefined;
 }
 
 export interface ReplayOptions extends CallOptions {
@@ -69,6 +78,8 @@ export interface TransactionsPart {
   transaction<T>(collect: (t: Transaction) => T | Promise<T>, options?: TransactionOptions): Promise<Outcome<T>>;
 }
 
+const FORCED = { commit: "committed", rollback: "rolled_back" } as const;
+
 const OPTIONS = {
   home: true,
   lockMs: true,
@@ -87,7 +98,7 @@ export function transactionsOf(caller: Caller): TransactionsPart {
       run: (request, options = {}) => runTransaction(caller, request, options, preferred),
       get: async (id, options = {}) => {
         try {
-          return viewOf(await caller.readJson<Said>(`/v1/txn/${encodeURIComponent(id)}`, options));
+          return viewOf(await caller.readJson<Said>(`/v1/txn/${encodeURIComponent(id)}${queryOf(options)}`, options));
         } catch (error) {
           if (TenureError.is(error) && error.code === "txn_not_found") return null;
           throw error;
@@ -95,7 +106,7 @@ export function transactionsOf(caller: Caller): TransactionsPart {
       },
       list: (options = {}) => listed(caller, options),
       replay: async (id, { force, ...options } = {}) => {
-        const body = { txn_id: id, ...(force !== undefined && { force }) };
+        const body = { txn_id: id, ...(force !== undefined && { force: FORCED[force] }) };
         const request = { method: "POST", path: "/v1/txn/replay", body, isIdempotent: true } as const;
         try {
           return viewOf(await caller.bodyOf<Said>(await caller.mutate(request, options))).state;
@@ -181,13 +192,20 @@ function viewOf({ txnId: id, state, settled: isSettled, inDoubt: isInDoubt, ...r
   return { id, state: state === "rolled_back" ? "rolled-back" : state, ...rest, isSettled, isInDoubt };
 }
 
+function queryOf(
+  { consistency = "linearizable" }: TransactionReadOptions,
+  more: Readonly<Record<string, string>> = {},
+): string {
+  return readQuery({ consistency: consistency === "local" ? undefined : consistency }, more);
+}
+
 async function* listed(
   caller: Caller,
-  { inDoubt = false, ...options }: CallOptions & { readonly inDoubt?: boolean | undefined },
+  { inDoubt = false, ...options }: TransactionsQuery,
 ): AsyncGenerator<TransactionView, void, void> {
   let after: string | null = null;
   for (let page = 0; page < TRANSACTION_PAGES_MAX; page++) {
-    const query = readQuery({}, { ...(inDoubt && { in_doubt: "true" }), ...(after !== null && { after }) });
+    const query = queryOf(options, { ...(inDoubt && { in_doubt: "true" }), ...(after !== null && { after }) });
     const found: Page = await caller.readJson<Page>(`/v1/txn${query}`, options);
     yield* found.transactions.map((one) => viewOf(one));
     if (found.next === null) return;

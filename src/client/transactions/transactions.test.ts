@@ -432,9 +432,11 @@ describe("transactions that an island knows", () => {
 
   it("are shown one by one, or page by page", async () => {
     const node: Node = (path) => {
-      if (path === "/v1/txn/t1") return [200, wire("t1", "rolled_back")];
-      if (path === "/v1/txn?in_doubt=true") return [200, { transactions: [wire("t1"), wire("t2")], next: "t2" }];
-      if (path === "/v1/txn?in_doubt=true&after=t2") return [200, { transactions: [wire("t3")], next: null }];
+      if (path === "/v1/txn/t1?consistency=linearizable") return [200, wire("t1", "rolled_back")];
+      if (path === "/v1/txn?in_doubt=true&consistency=linearizable")
+        return [200, { transactions: [wire("t1"), wire("t2")], next: "t2" }];
+      if (path === "/v1/txn?in_doubt=true&after=t2&consistency=linearizable")
+        return [200, { transactions: [wire("t3")], next: null }];
       return refusal("txn_not_found", 404);
     };
     const { client } = stage({ [N1]: node });
@@ -463,7 +465,7 @@ describe("transactions that an island knows", () => {
     expect(await client.transactions.replay("t1")).toBe("rolled-back");
     expect(await client.transactions.replay("t1", { force: "rollback" })).toBe("rolled-back");
     expect(await client.transactions.replay("t9")).toBeNull();
-    expect(bodies).toEqual([{ txn_id: "t1" }, { txn_id: "t1", force: "rollback" }, { txn_id: "t9" }]);
+    expect(bodies).toEqual([{ txn_id: "t1" }, { txn_id: "t1", force: "rolled_back" }, { txn_id: "t9" }]);
   });
 });
 

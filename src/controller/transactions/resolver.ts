@@ -11,7 +11,7 @@
 import type { Random } from "../../core/kit/random.ts";
 import {
   type BackendHash,
-  isDone,
+  isToReport,
   type TxnEvent,
   type TxnReason,
   type TxnsFold,
@@ -141,7 +141,7 @@ export class Resolver {
     if (!isPrepared) this.#inquiries.drop(id);
     else if (isOurs) this.#inquiries.start(id, home, header.timeoutMs);
     if (state.outbox.length > 0) this.#deliveries.wake();
-    if (isOurs && isDone(state, self)) this.#reports.add(home, id);
+    if (isOurs && isToReport(state, self)) this.#reports.add(home, id);
   }
 
   #forget(id: string): void {
