@@ -5,7 +5,6 @@ import { afterEach, beforeAll, describe, expect, it } from "vitest";
 import { seededRandom } from "../../src/core/kit/random.ts";
 import type { TxnAnswer, TxnHeader, TxnRequest } from "../../src/core/txn/model.ts";
 import { answerBody, outcomeBody } from "../../src/core/txn/wire-answers.ts";
-import type { TcTls } from "../../src/drivers/coordinators/index.ts";
 import { systemClock } from "../../src/drivers/system/clock.ts";
 import { HttpIslandCalls, httpTxnForward } from "../../src/drivers/transactions/index.ts";
 import type { RegistryEntry } from "../../src/core/lease/model.ts";
@@ -49,8 +48,8 @@ async function serve(answer: Answer, tls: PeerTls | null = n2): Promise<TestServ
   return server;
 }
 
-function calling(registry: readonly RegistryEntry[], tls: TcTls | null = own) {
-  const test = new TestCalls(tls as PeerTls | null);
+function calling(registry: readonly RegistryEntry[], tls: PeerTls | null = own) {
+  const test = new TestCalls(tls);
   const calls = new HttpIslandCalls({
     http: test.http,
     registry: () => registry,
