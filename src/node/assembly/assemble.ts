@@ -202,6 +202,8 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
     expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
   });
   pausing?.onResumed(() => jobs.resumed());
+  // What a transaction has committed in the log of scopes and values; the calls to other islands come with the node's coordinator.
+  state?.transactions.attach({ jobs });
   const feeder = new JobsFeeder({ fold, views, history, clock, logger, putJobsMax: world.putJobsMax });
   views.onReset(() => feeder.restart());
   log.onHistoryChanged?.(() => feeder.historyChanged());
