@@ -100,9 +100,9 @@ export class TestIsland {
   }
 
   /** As an island does whose time is over, and that hears of home. */
-  askHomes(): void {
-    for (const one of this.kept.values()) {
-      if (one.phase !== "prepared") continue;
+  askHomes(only?: string): void {
+    for (const [id, one] of this.kept) {
+      if (one.phase !== "prepared" || (only !== undefined && only !== id)) continue;
       const said = this.#homes(one.header.home).answer({ kind: "inquire", header: one.header });
       if (said.kind === "txn" && said.phase === "committed") done(one, "committed");
       // Home has another body under this id: this one is never committed there.
@@ -136,7 +136,7 @@ export class TestIsland {
       }
       case "rollback":
         if (isHome) return this.#shown(one ?? this.#keep(header, "rolled-back", 0, request.reason));
-        this.askHomes();
+        this.askHomes(header.id);
         return one === undefined ? { kind: "txn", phase: null, results: [], reason: null } : this.#shown(one);
       case "inquire":
         return this.#shown(one ?? this.#keep(header, "rolled-back", 0));
