@@ -343,7 +343,7 @@ describe("whatever is called, applied, given up and restarted", () => {
           for (const value of ["x", "y", "__proto__", "constructor"]) expect(head.lockedBy({ value })).toBeNull();
         }
       }),
-      { numRuns: 50 },
+      { numRuns: 40 },
     );
   });
 });
