@@ -176,16 +176,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   const around = { clock, random: world.random.fork("jobs"), newId: world.newId };
   // After a new line that an operator asked for, another one of the same log.
   const author = (): string => authorOf(log.author, fold.controllers.registry.renewed);
-  const journal = new JournalService({
-    ...around,
-    log: log.journal.log,
-    journal: fold,
-    get author() {
-      return author();
-    },
-    leadership,
-    believedMs: () => log.believedMs(),
-  });
+  const journal = journalOf(log, around, author);
   const meshed = { ...around, journal, fold, author, loggedAuthor: () => log.author, digest, logger };
   keepLines(log.line, meshed);
   const jobs = jobsOf(world, log, { ...around, journal, isPaused });
@@ -231,7 +222,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
 function jobsOf(
   world: ServicesWorld,
   log: NodeLog,
-  around: Pick<ConstructorParameters<typeof JobsService>[0], "clock" | "random" | "newId" | "journal" | "isPaused">,
+  around: Pick<JobsServiceOptions, "clock" | "random" | "newId" | "journal" | "isPaused">,
 ): JobsService {
   const { digest, views } = world;
   const jobs = new JobsService({
@@ -247,6 +238,20 @@ function jobsOf(
   });
   log.pausing?.onResumed(() => jobs.resumed());
   return jobs;
+}
+
+function journalOf(log: NodeLog, around: Pick<JobsServiceOptions, "clock" | "random" | "newId">, author: () => string) {
+  const { leadership } = log;
+  return new JournalService({
+    ...around,
+    log: log.journal.log,
+    journal: log.journal.fold,
+    get author() {
+      return author();
+    },
+    leadership,
+    believedMs: () => log.believedMs(),
+  });
 }
 
 /** This site among other sites. Of one that is standalone only the registry is there. */
