@@ -225,12 +225,12 @@ function decideRollback(
   state: TxnState | undefined,
   context: TxnContext,
 ): TxnDecision {
-  return state === undefined && isForgotten(view, header.id)
-    ? { kind: "answer", answer: rolledBackAs(clippedReason(reason)) }
-    : tombstone(header, reason, { ...context, fence });
+  // It may have been committed, and done everywhere: whoever asks again must not hear that it was not.
+  const age = state === undefined ? horizonProblem(view, header.id) : null;
+  return age === null ? tombstone(header, reason, { ...context, fence }) : refused(age);
 }
 
-/** What home does not know nobody has committed, and from now on nobody will. */
+/** By an island that has prepared it. What home does not know nobody has committed, and from now on nobody will: a commit is not forgotten before all have done it. */
 function decideInquire(view: TxnView, { header }: RequestOf<"inquire">, context: TxnContext): TxnDecision {
   const { id } = header;
   if (header.home !== context.self) return refused(notHere(id, context.self));

@@ -180,6 +180,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   const meshed = { ...around, journal, fold, author, loggedAuthor: () => log.author, digest, logger };
   keepLines(log.line, meshed);
   const jobs = jobsOf(world, log, { ...around, journal, isPaused });
+  // Jobs of committed transactions; the calls to other islands come with the coordinator of the node.
   state?.transactions.attach({ jobs });
   const feeder = new JobsFeeder({ fold, views, history, clock, logger, putJobsMax: world.putJobsMax });
   views.onReset(() => feeder.restart());
