@@ -188,20 +188,8 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   });
   const meshed = { ...around, journal, fold, author, loggedAuthor: () => log.author, digest, logger };
   keepLines(log.line, meshed);
-  const jobs = new JobsService({
-    ...around,
-    journal,
-    fold,
-    digest,
-    worker: world.worker,
-    newJobId: world.newJobId,
-    nextFire: world.nextFire,
-    isPaused,
-    refusesNew: log.refusesJobs,
-    find: (jobId) => views.get(jobId),
-    expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
-  });
-  pausing?.onResumed(() => jobs.resumed());
+  const jobs = jobsOf(world, log, { ...around, journal, isPaused });
+  state?.transactions.attach({ jobs });
   const feeder = new JobsFeeder({ fold, views, history, clock, logger, putJobsMax: world.putJobsMax });
   views.onReset(() => feeder.restart());
   log.onHistoryChanged?.(() => feeder.historyChanged());
@@ -237,6 +225,27 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
       await views.close();
     },
   };
+}
+
+function jobsOf(
+  world: ServicesWorld,
+  log: NodeLog,
+  around: Pick<ConstructorParameters<typeof JobsService>[0], "clock" | "random" | "newId" | "journal" | "isPaused">,
+): JobsService {
+  const { digest, views } = world;
+  const jobs = new JobsService({
+    ...around,
+    fold: log.journal.fold,
+    digest,
+    worker: world.worker,
+    newJobId: world.newJobId,
+    nextFire: world.nextFire,
+    refusesNew: log.refusesJobs,
+    find: (jobId) => views.get(jobId),
+    expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
+  });
+  log.pausing?.onResumed(() => jobs.resumed());
+  return jobs;
 }
 
 /** This site among other sites. Of one that is standalone only the registry is there. */
