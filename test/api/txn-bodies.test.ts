@@ -368,7 +368,9 @@ describe.each(["stageTxn", "prepareTxn", "commitTxn", "txn"] as const)("the oper
   });
 
   it("each that is wrong is refused by its place, with what is wrong", async () => {
-    for (const [field, operations] of WRONG_OPERATIONS) await refuses(id, within(operations), code, `${at}${field}`);
+    // Home may have none.
+    const wrong = WRONG_OPERATIONS.filter(([, all]) => id !== "commitTxn" || !Array.isArray(all) || all.length > 0);
+    for (const [field, operations] of wrong) await refuses(id, within(operations), code, `${at}${field}`);
   });
 });
 
@@ -376,6 +378,12 @@ it("what is wrong with an operation is told of the kind that is meant alone", as
   const operations = [{ ...ACQUIRE, ttl_ms: 5, mode: "x" }];
   const { json } = await send("stageTxn", { ...BODIES.stageTxn, operations });
   expect(json["message"]).toBe("operations[0] is no scope.acquire: mode is not known; ttl_ms must be at least 1000.");
+});
+
+it("home may have no part in a transaction but the decision; to prepare nothing is nothing that is asked", async () => {
+  expect((await send("commitTxn", { ...BODIES.commitTxn, operations: [] })).status).toBe(200);
+  expect(participant.asked.at(-1)).toMatchObject({ kind: "commit", operations: [] });
+  await refuses("prepareTxn", { ...BODIES.prepareTxn, operations: [] }, "invalid_operations", "operations");
 });
 
 it("epochs that a decision requires are bounded", async () => {

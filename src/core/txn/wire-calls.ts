@@ -140,7 +140,9 @@ export function requestBytes(request: BatchedRequest): number {
     case "prepare":
       return TXN_CALL_BYTES_MAX + operationsBytes(request.operations ?? []);
     case "commit":
-      return TXN_CALL_BYTES_MAX + request.require.length * TXN_REQUIRE_BYTES_MAX + operationsBytes(request.operations ?? []);
+      return (
+        TXN_CALL_BYTES_MAX + request.require.length * TXN_REQUIRE_BYTES_MAX + operationsBytes(request.operations ?? [])
+      );
     case "rollback":
     case "inquire":
       return TXN_CALL_BYTES_MAX;
