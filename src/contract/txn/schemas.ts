@@ -141,7 +141,7 @@ const Reason = strict({
 });
 
 function prepareBody<One extends TSchema>(one: One) {
-  return strict({ ...TARGET, ...FENCE, ...TXN, operations: Type.Optional(nullable(operations(one))) });
+  return strict({ ...TARGET, ...FENCE, ...TXN, operations: Type.Optional(operations(one)) });
 }
 
 function commitBody<One extends TSchema>(one: One) {
@@ -151,7 +151,7 @@ function commitBody<One extends TSchema>(one: One) {
     ...FENCE,
     ...TXN,
     // None: home has no part in it but the decision.
-    operations: Type.Optional(nullable(operations(one, 0))),
+    operations: Type.Optional(operations(one, 0)),
     require: Type.Optional(require),
   });
 }

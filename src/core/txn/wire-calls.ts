@@ -57,9 +57,9 @@ interface OfTxn extends TargetBody {
   readonly txn: HeaderBody;
 }
 
-/** Absent, or null: those that were staged. */
+/** Absent: those that were staged. */
 interface OperationsBody<Job> {
-  readonly operations?: readonly OperationBody<Job>[] | null;
+  readonly operations?: readonly OperationBody<Job>[];
 }
 
 export interface StageBody<Job> extends TargetBody {
@@ -331,8 +331,8 @@ interface OfOperations {
   readonly operations: readonly TxnOperation[] | null;
 }
 
-function operationsOf<Job>({ operations = null }: OperationsBody<Job>, readers: OperationReaders<Job>) {
-  return operations && operations.map((one) => operationOf(one, readers));
+function operationsOf<Job>({ operations }: OperationsBody<Job>, readers: OperationReaders<Job>) {
+  return operations === undefined ? null : operations.map((one) => operationOf(one, readers));
 }
 
 function forwardedFor(by: string): Readonly<Record<string, string>> {
