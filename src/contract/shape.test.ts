@@ -4,7 +4,7 @@ import { Type } from "typebox";
 import { describe, expect, it } from "vitest";
 import { foundText } from "./found.ts";
 import { oneOf, strict } from "./schema-kit.ts";
-import { describeMistakes, either, listMistakes, oneOfKinds, shape, shapeShown } from "./shape.ts";
+import { describeMistakes, either, listMistakes, oneOfKinds, type Shape, shape, shapeShown } from "./shape.ts";
 
 const SCHEMA = strict({
   name: Type.String({ minLength: 1 }),
@@ -14,7 +14,7 @@ const SCHEMA = strict({
 const closed = shape(SCHEMA);
 const open = shape(SCHEMA, (field) => field !== "key");
 
-function told(value: unknown, by = open): string[] {
+function told(value: unknown, by: Shape = open): string[] {
   const checked = by.check(value);
   return checked.ok ? [] : checked.mistakes.map(({ field, message }) => `${field} ${message}`);
 }
