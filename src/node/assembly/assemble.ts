@@ -188,20 +188,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   });
   const meshed = { ...around, journal, fold, author, loggedAuthor: () => log.author, digest, logger };
   keepLines(log.line, meshed);
-  const jobs = new JobsService({
-    ...around,
-    journal,
-    fold,
-    digest,
-    worker: world.worker,
-    newJobId: world.newJobId,
-    nextFire: world.nextFire,
-    isPaused,
-    refusesNew: log.refusesJobs,
-    find: (jobId) => views.get(jobId),
-    expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
-  });
-  pausing?.onResumed(() => jobs.resumed());
+  const jobs = jobsOf(world, log, { ...around, journal, isPaused });
   // Jobs of committed transactions.
   state?.transactions.attach({ jobs });
   const feeder = new JobsFeeder({ fold, views, history, clock, logger, putJobsMax: world.putJobsMax });
@@ -239,6 +226,25 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
       await views.close();
     },
   };
+}
+
+type JobsAround = Pick<JobsServiceOptions, "clock" | "random" | "newId" | "journal" | "isPaused">;
+
+function jobsOf(world: ServicesWorld, log: NodeLog, around: JobsAround): JobsService {
+  const { digest, views, newJobId, nextFire, worker } = world;
+  const jobs = new JobsService({
+    ...around,
+    fold: log.journal.fold,
+    digest,
+    worker,
+    newJobId,
+    nextFire,
+    refusesNew: log.refusesJobs,
+    find: (jobId) => views.get(jobId),
+    expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
+  });
+  log.pausing?.onResumed(() => jobs.resumed());
+  return jobs;
 }
 
 /** This site among other sites. Of one that is standalone only the registry is there. */
