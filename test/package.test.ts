@@ -196,6 +196,8 @@ it("has the command, and nothing of the servers, and says where they are", () =>
     "core/raft",
     "core/wal",
     "core/scopes",
+    "core/state",
+    "core/txn",
     "logs",
     "controller",
     "api",

@@ -265,6 +265,18 @@ describe("tenure txn replay", () => {
     expect(asked.some(({ call }) => call.startsWith("POST"))).toBe(exit === 0);
   });
 
+  it("ends the waiting of a home for an island that is gone for good", async () => {
+    answer = (call) =>
+      call.startsWith("GET")
+        ? [200, { ...VIEW, state: "committed", locks: [], waits_for: [B] }]
+        : [200, { txn_id: ID, state: "committed" }];
+    const wrong = await txn(["replay", ID, "--force", "rollback", "--yes"]);
+    expect([wrong.code, asked.length]).toEqual([69, 1]);
+    const forced = await txn(["replay", ID, "--force", "commit", "--yes"]);
+    expect(forced).toEqual({ code: 0, stdout: `${ID} is committed here, by your word\n`, stderr: "" });
+    expect(asked.at(-1)).toEqual({ call: "POST /v1/txn/replay", body: { txn_id: ID, force: "committed" } });
+  });
+
   it("forces it with --yes", async () => {
     answer = (call) => (call.startsWith("GET") ? [200, VIEW] : [200, { txn_id: ID, state: "rolled_back" }]);
     const forced = await txn(["replay", ID, "--force", "rollback", "--yes"]);

@@ -189,9 +189,11 @@ describe("holes and sentences of the design, at one island", () => {
     expect(phase(await other.answer(first.prepare(other, { ...FENCE, term: 6 })))).toBe("tc_term_stale");
     expect(phase(await other.answer(first.prepare(other, newer)))).toBe("prepared");
     expect(other.leader.state.transactions.stats().staleTerms).toBe(1);
-    // A higher one is accepted, and is the island's from then on.
-    expect(phase(await other.answer(first.rollback(undefined, { ...newer, term: 9 })))).toBe("prepared");
-    expect(phase(await other.answer(late.prepare(other, { ...newer, term: 8 })))).not.toBe("prepared");
+    // A higher one is accepted, and is the island's from then on, also where nothing else was to be written.
+    expect(phase(await other.answer(first.prepare(other, { ...newer, term: 9 })))).toBe("prepared");
+    await other.elect(0);
+    expect(phase(await other.answer(late.prepare(other, { ...newer, term: 8 })))).toBe("tc_term_stale");
+    expect(phase(await other.answer(late.commit(other, [], { ...newer, term: 8 })))).toBe("tc_term_stale");
   });
 
   it("hole 4: a term below the one that this node observes is stale, whatever the log says", async () => {
@@ -212,6 +214,7 @@ describe("holes and sentences of the design, at one island", () => {
       [other, [putting("b", "2")]],
     ]);
     await other.answer(txn.prepare(other));
+    await home.answer(txn.commit(home));
     islands.away.add(home.hash);
     await islands.clock.advance(3_600_000);
     await other.elect(1);
@@ -222,7 +225,6 @@ describe("holes and sentences of the design, at one island", () => {
     expect(other.leader.state.transactions.stats().oldestInDoubtMs).toBeGreaterThan(23 * 3_600_000);
     // Home comes back, and says what it has decided.
     islands.away.clear();
-    await home.answer(txn.commit(home));
     await islands.clock.advance(10_000);
     expect([other.phase(txn.id), other.value("b")]).toEqual(["committed", "2"]);
   });
@@ -528,8 +530,9 @@ describe("a cluster that takes nothing new", () => {
       expiresInMs: 1_000,
     } as const;
     expect(phase(await other.answer({ ...staging, operations: [putting("x", "1")] }))).toBe(code);
-    // What was decided goes on, also the answer to who asks again.
+    // What was decided goes on, also the answer to who asks again, in a later term too.
     expect(phase(await home.answer(kept.commit(home)))).toBe("committed");
+    expect(phase(await home.answer(kept.commit(home, [], { ...FENCE, term: 2 })))).toBe("committed");
     expect(phase(await other.answer(kept.commit(other)))).toBe("committed");
     expect(phase(await home.answer(ended.inquire()))).toBe("rolled-back");
     await islands.clock.advance(10_000);

@@ -13,6 +13,7 @@ import {
   type BackendHash,
   isToReport,
   type TxnEvent,
+  txnIdOf,
   type TxnReason,
   type TxnsFold,
   type TxnState,
@@ -89,7 +90,7 @@ export class Resolver {
   /** A record was applied here. */
   applied(event: TxnEvent): void {
     if (this.#isOver || event.kind === "txn-fence") return;
-    const id = "header" in event ? event.header.id : event.id;
+    const id = txnIdOf(event);
     const state = this.#options.applied.get(id);
     if (state === undefined) this.#forget(id);
     else this.#follow(state);

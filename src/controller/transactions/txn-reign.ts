@@ -101,8 +101,7 @@ export class TxnReign {
   async answer(request: TxnRequest): Promise<TxnAnswer> {
     this.#desk.admit();
     if (request.kind === "recover") return this.#recover(request);
-    const isNew = this.#isNew(request);
-    const answer = await this.#decide((context) => decideTxn(this.#desk.head, request, context), isNew);
+    const answer = await this.#decide((context) => decideTxn(this.#desk.head, request, context));
     // Only a hint: home's own answer counts.
     if (request.kind === "rollback") void this.#resolver.askNow(request.header.id);
     return answer;
@@ -114,7 +113,7 @@ export class TxnReign {
       const decision = decideRecover(this.#desk.head, fence, context);
       if (decision.kind === "refused") return { kind: "answer", answer: decision };
       return decision.kind === "record" ? { ...decision, answer: raised } : { kind: "answer", answer: raised };
-    }, false);
+    });
     // What is committed after the fence was raised: what was prepared before that is there, and no older term adds to it.
     const { applied, around } = this.#options;
     return answer === raised
@@ -134,19 +133,13 @@ export class TxnReign {
     return this.#options.applied.txns.get(id)?.phase ?? null;
   }
 
-  /** A promise is made that was not made before. */
-  #isNew(request: TxnRequest): boolean {
-    if (request.kind === "stage" || request.kind === "prepare") return true;
-    return request.kind === "commit" && request.header.home === this.#options.around.self;
-  }
-
   // ---- decisions -----------------------------------------------------------------------------------
 
   /** Decides, appends, and answers when that is committed. What rests on the head alone is a confirmed leader's, and on nothing that is given up. */
-  async #decide(decide: Decide, isNew: boolean): Promise<TxnAnswer> {
+  async #decide(decide: Decide): Promise<TxnAnswer> {
     const desk = this.#desk;
     for (let attempt = 0; attempt < DECIDE_AGAIN_MAX; attempt++) {
-      const written = this.#write(decide, isNew);
+      const written = this.#write(decide);
       if (written !== null) return written;
       await desk.confirmed();
       const decision = decide(this.#context(desk.appends.begin()));
@@ -156,13 +149,11 @@ export class TxnReign {
   }
 
   /** In one turn. Null: nothing is to be written. */
-  #write(decide: Decide, isNew: boolean): Promise<TxnAnswer> | null {
+  #write(decide: Decide): Promise<TxnAnswer> | null {
     const { appends } = this.#desk;
     const batch = appends.begin();
     const decision = decide(this.#context(batch));
     if (decision.kind === "answer") return null;
-    const refusal = isNew ? this.#options.around.refusesNew() : null;
-    if (refusal !== null) throw refusal;
     return this.#send(batch, decision.changes).then(() => decision.answer);
   }
 
@@ -170,6 +161,8 @@ export class TxnReign {
   #send(batch: Batch, changes: StateRecord): Promise<void> {
     const { appends } = this.#desk;
     const { around, onFreed } = this.#options;
+    const refusal = isNew(changes, around.self) ? around.refusesNew() : null;
+    if (refusal !== null) throw refusal;
     around.checkReadable();
     const freed = this.#freedBy(changes);
     appends.add(batch, changes);
@@ -247,6 +240,14 @@ export class TxnReign {
     if (changes.length === 0) return this.#desk.allSettled();
     await this.#send(batch, changes);
   }
+}
+
+/** It promises something, or decides to do it: what was promised before goes on, and so does what ends it. */
+function isNew(changes: StateRecord, self: BackendHash): boolean {
+  return changes.some((change) => {
+    if (change.kind === "txn-decided") return change.outcome === "committed" && change.header.home === self;
+    return change.kind === "txn-staged" || change.kind === "txn-prepared";
+  });
 }
 
 function expiredMs({ txns }: StateHead<Batch>, id: string, { atMs }: TxnContext): number {

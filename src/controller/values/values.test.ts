@@ -263,6 +263,7 @@ describe("a content", () => {
       expect(seen[0]).toEqual({
         kind: "put",
         name: "a",
+        pendingTxn: null,
         value: { at: 1 },
         version: 1,
         updatedAtMs: 1_000,

@@ -96,7 +96,7 @@ describe("the fold", () => {
     expect(restored.values.get("b")).toEqual(fold.values.get("b"));
     expect(restored.scopes.get("s")).toEqual(fold.scopes.get("s"));
     const later = bytes.slice();
-    later[1] = 4;
+    later[1] = 5;
     expect(() => new StateFold().restore(later)).toThrow(expect.objectContaining({ code: "FORMAT_UNSUPPORTED" }));
     for (const cut of [3, bytes.length - 9, bytes.length - 1]) {
       const refused = expect.objectContaining({ code: "SNAPSHOT_INVALID" });

@@ -4,9 +4,9 @@
 
 import { ByteWriter } from "../kit/bytes.ts";
 import { TXN_TIMEOUT_MS } from "../kit/limits.ts";
-import { writeHash, writeId, writeList } from "./fields.ts";
+import { writeHash, writeId, writeList } from "./codec/fields.ts";
 import type { BackendHash, TxnOperation, TxnRequire } from "./model.ts";
-import { writeOperation } from "./operation-codec.ts";
+import { writeOperation } from "./codec/operation.ts";
 
 const TITLE = "tenure-txn\n";
 const DIGEST_BYTES = 1024;

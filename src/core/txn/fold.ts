@@ -9,10 +9,10 @@
 import { ByteReader, ByteWriter, DecodeError } from "../kit/bytes.ts";
 import type { Pieces } from "../kit/pieces.ts";
 import { ById } from "./by-id.ts";
-import { readFence, readLive, readSettled, writeFence, writeLive, writeSettled } from "./codec.ts";
+import { readFence, readLive, readSettled, writeFence, writeLive, writeSettled } from "./codec/records.ts";
 import { type TxnEvent, txnIdOf } from "./events.ts";
 import { raisedFence } from "./fence.ts";
-import { readId, readOptional, writeId, writeOptional } from "./fields.ts";
+import { readId, readOptional, writeId, writeOptional } from "./codec/fields.ts";
 import {
   TXN_SETTLED_BYTES_MAX,
   TXN_SETTLED_MAX,

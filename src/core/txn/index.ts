@@ -15,7 +15,7 @@ export {
   type TxnDecision,
 } from "./decide.ts";
 export { type TxnContent, txnDigestInput } from "./digest.ts";
-export { readTxnEvent, writeTxnEvent } from "./codec.ts";
+export { readTxnEvent, writeTxnEvent } from "./codec/records.ts";
 export { type TxnEvent, txnIdOf } from "./events.ts";
 export { TxnsFold } from "./fold.ts";
 export { TxnsHead } from "./head.ts";

@@ -14,8 +14,8 @@ import type { JobSpec } from "../jobs/model.ts";
 import { checkAcquire, checkScope } from "../scopes/index.ts";
 import { checkValueName, checkValueTerms } from "../values/index.ts";
 import type { TxnOperation } from "./model.ts";
-import { writeOperation } from "./operation-codec.ts";
-import { specBytes } from "./spec-codec.ts";
+import { writeOperation } from "./codec/operation.ts";
+import { specBytes } from "./codec/spec.ts";
 
 export interface Refusal {
   readonly code: ErrorCode;

@@ -7,7 +7,7 @@ import { assert, assertNever } from "../kit/assert.ts";
 import type { TxnDecidedEvent, TxnOneEvent, TxnPreparedEvent, TxnStagedEvent } from "./events.ts";
 import type { BackendHash, TxnHeader, TxnOperation, TxnOutboxEntry, TxnReserved, TxnState } from "./model.ts";
 import { operationBytes } from "./operations.ts";
-import { specBytes } from "./spec-codec.ts";
+import { specBytes } from "./codec/spec.ts";
 import type { LockKey } from "./view.ts";
 
 export const NOTHING_RESERVED: TxnReserved = { values: 0, bytes: 0, scopes: 0 };

@@ -189,7 +189,6 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   const meshed = { ...around, journal, fold, author, loggedAuthor: () => log.author, digest, logger };
   keepLines(log.line, meshed);
   const jobs = jobsOf(world, log, { ...around, journal, isPaused });
-  // Jobs of committed transactions.
   state?.transactions.attach({ jobs });
   const feeder = new JobsFeeder({ fold, views, history, clock, logger, putJobsMax: world.putJobsMax });
   views.onReset(() => feeder.restart());
@@ -228,17 +227,19 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   };
 }
 
-type JobsAround = Pick<JobsServiceOptions, "clock" | "random" | "newId" | "journal" | "isPaused">;
-
-function jobsOf(world: ServicesWorld, log: NodeLog, around: JobsAround): JobsService {
-  const { digest, views, newJobId, nextFire, worker } = world;
+function jobsOf(
+  world: ServicesWorld,
+  log: NodeLog,
+  around: Pick<ConstructorParameters<typeof JobsService>[0], "clock" | "random" | "newId" | "journal" | "isPaused">,
+): JobsService {
+  const { digest, views } = world;
   const jobs = new JobsService({
     ...around,
     fold: log.journal.fold,
     digest,
-    worker,
-    newJobId,
-    nextFire,
+    worker: world.worker,
+    newJobId: world.newJobId,
+    nextFire: world.nextFire,
     refusesNew: log.refusesJobs,
     find: (jobId) => views.get(jobId),
     expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),

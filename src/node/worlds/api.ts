@@ -26,7 +26,16 @@ export interface ApiParts {
   readonly cluster: Cluster;
   readonly services: Pick<
     NodeServices,
-    "parts" | "scopes" | "values" | "transactions" | "stats" | "valuesStats" | "lines" | "links" | "meshState" | "arrivals"
+    | "parts"
+    | "scopes"
+    | "values"
+    | "transactions"
+    | "stats"
+    | "valuesStats"
+    | "lines"
+    | "links"
+    | "meshState"
+    | "arrivals"
   >;
   readonly server: () => ServerStats;
   readonly options: Pick<ServerNodeOptions, "logs" | "diagnostics" | "onFatal">;

@@ -1,8 +1,8 @@
 // Fields that the bytes of transactions are made of.
 
-import { type ByteReader, type ByteWriter, DecodeError } from "../kit/bytes.ts";
-import { isTxnId } from "./id.ts";
-import type { BackendHash } from "./model.ts";
+import { type ByteReader, type ByteWriter, DecodeError } from "../../kit/bytes.ts";
+import { isTxnId } from "../id.ts";
+import type { BackendHash } from "../model.ts";
 
 const HEX = 16;
 const WORD_DIGITS = 8;
@@ -49,7 +49,7 @@ export function writeId(writer: ByteWriter, id: string): void {
 export function readId(reader: ByteReader): string {
   const hex = readHex(reader, HASH_DIGITS / 2);
   const id = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
-  if (!isTxnId(id)) throw new DecodeError("malformed", `${id} is no id of a transaction`);
+  if (!isTxnId(id)) throw new DecodeError("malformed", `${hex} is no id of a transaction`);
   return id;
 }
 

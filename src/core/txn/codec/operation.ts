@@ -4,13 +4,13 @@
 //   delete   1, name, version?                   acquire   4, scope, session, identity, ttl, metadata
 //   check    2, name, version                    job       5, spec
 
-import { assertNever } from "../kit/assert.ts";
-import type { ByteReader, ByteWriter } from "../kit/bytes.ts";
-import { SCOPE_BYTES_MAX, SCOPE_IDENTITY_BYTES_MAX, VALUE_BYTES_MAX, VALUE_NAME_BYTES_MAX } from "../kit/limits.ts";
-import { readMetadata, SCOPE_SESSION_BYTES_MAX, writeMetadata } from "../scopes/index.ts";
+import { assertNever } from "../../kit/assert.ts";
+import type { ByteReader, ByteWriter } from "../../kit/bytes.ts";
+import { SCOPE_BYTES_MAX, SCOPE_IDENTITY_BYTES_MAX, VALUE_BYTES_MAX, VALUE_NAME_BYTES_MAX } from "../../kit/limits.ts";
+import { readMetadata, SCOPE_SESSION_BYTES_MAX, writeMetadata } from "../../scopes/index.ts";
 import { LaterForm, readOptional, writeOptional } from "./fields.ts";
-import type { TxnOperation } from "./model.ts";
-import { readSpec, specBytes } from "./spec-codec.ts";
+import type { TxnOperation } from "../model.ts";
+import { readSpec, specBytes } from "./spec.ts";
 
 const KINDS = ["value-put", "value-delete", "value-check", "scope-release", "scope-acquire", "job-submit"] as const;
 

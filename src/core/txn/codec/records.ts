@@ -12,9 +12,9 @@
 //   header     id, home, participants, digest, timeout, by
 //   state      phase u8, place, at, then as the event that made it; committed: who has reported
 
-import { assert, assertNever } from "../kit/assert.ts";
-import { type ByteReader, type ByteWriter, DecodeError } from "../kit/bytes.ts";
-import type { ErrorCode } from "../kit/errors.ts";
+import { assert, assertNever } from "../../kit/assert.ts";
+import { type ByteReader, type ByteWriter, DecodeError } from "../../kit/bytes.ts";
+import type { ErrorCode } from "../../kit/errors.ts";
 import {
   CLUSTER_ID_BYTES_MAX,
   JOB_ID_BYTES_MAX,
@@ -23,8 +23,8 @@ import {
   TXN_MESSAGE_BYTES_MAX,
   TXN_OPERATIONS_MAX,
   TXN_PARTICIPANTS_MAX,
-} from "../kit/limits.ts";
-import type { TxnDecidedEvent, TxnEvent, TxnPreparedEvent, TxnStagedEvent } from "./events.ts";
+} from "../../kit/limits.ts";
+import type { TxnDecidedEvent, TxnEvent, TxnPreparedEvent, TxnStagedEvent } from "../events.ts";
 import {
   LaterForm,
   readHash,
@@ -37,11 +37,11 @@ import {
   writeList,
   writeOptional,
 } from "./fields.ts";
-import { TXN_CODE_BYTES_MAX } from "./limits.ts";
-import type { TcFence, TxnHeader, TxnOutboxEntry, TxnReason, TxnReserved, TxnResult, TxnState } from "./model.ts";
-import { readOperation, writeOperation } from "./operation-codec.ts";
-import { readSpec, specBytes } from "./spec-codec.ts";
-import { NOTHING_RESERVED } from "./txn-state.ts";
+import { TXN_CODE_BYTES_MAX } from "../limits.ts";
+import type { TcFence, TxnHeader, TxnOutboxEntry, TxnReason, TxnReserved, TxnResult, TxnState } from "../model.ts";
+import { readOperation, writeOperation } from "./operation.ts";
+import { readSpec, specBytes } from "./spec.ts";
+import { NOTHING_RESERVED } from "../txn-state.ts";
 
 const KINDS = [
   "txn-staged",

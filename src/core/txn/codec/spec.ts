@@ -2,12 +2,12 @@
 //
 // Bytes are made once for each spec and kept next to it: they are measured, written to the log, hashed and written to snapshots.
 
-import { canonicalJson } from "../events/index.ts";
-import type { JobSpec } from "../jobs/model.ts";
-import { ByteReader, ByteWriter, DecodeError } from "../kit/bytes.ts";
-import type { Json } from "../kit/json.ts";
-import { ENTRY_BYTES_MAX, JOB_LABELS_BYTES_MAX, JOB_LABELS_MAX, JOB_NAME_BYTES_MAX } from "../kit/limits.ts";
-import { parseJson } from "../kit/parse-json.ts";
+import { canonicalJson } from "../../events/index.ts";
+import type { JobSpec } from "../../jobs/model.ts";
+import { ByteReader, ByteWriter, DecodeError } from "../../kit/bytes.ts";
+import type { Json } from "../../kit/json.ts";
+import { ENTRY_BYTES_MAX, JOB_LABELS_BYTES_MAX, JOB_LABELS_MAX, JOB_NAME_BYTES_MAX } from "../../kit/limits.ts";
+import { parseJson } from "../../kit/parse-json.ts";
 import { readOptional, writeOptional } from "./fields.ts";
 
 /** Priorities may be negative; integers in the bytes may not. */
