@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { certificateFetch } from "../../src/cli/connection/transport.ts";
 import { createClient } from "../../src/entry/client.ts";
 import { ISLANDS_MS_MAX, TestIslands } from "../coordinators/test-islands.ts";
-import { waitFor } from "../servers/index.ts";
+import { OPERATOR_KEY, waitFor } from "../servers/index.ts";
 import { runbookSteps } from "../servers/runbook.ts";
 
 const STORY_MS_MAX = ISLANDS_MS_MAX * 4;
@@ -141,8 +141,7 @@ describe("the commands of txn-in-doubt.md", () => {
       expect((await run(/^The home island/, "i2", id)).stdout).toContain("rolled back");
       expect((await say("tenure txn replay ID --force rollback --yes --url URL", "i3", id)).stdout).toContain("rolled back");
       const put = await islands.run(`tenure value put moved/i1 2 --url ${islands.node("i3").url}`, {
-        TENURE_SERVERS_CERT_FILE: "people/operator-ada.crt",
-        TENURE_SERVERS_KEY_FILE: "people/operator-ada.key",
+        TENURE_API_KEY: OPERATOR_KEY,
       });
       expect(put.code, put.stderr).toBe(0);
       expect((await run(/^Jobs of/, "i2")).code).toBe(0);
