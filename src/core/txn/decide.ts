@@ -227,7 +227,7 @@ function decideRollback(
 ): TxnDecision {
   return state === undefined && isForgotten(view, header.id)
     ? { kind: "answer", answer: rolledBackAs(clippedReason(reason)) }
-    : tombstone(header, clippedReason(reason), { ...context, fence });
+    : tombstone(header, reason, { ...context, fence });
 }
 
 /** What home does not know nobody has committed, and from now on nobody will. */
@@ -318,7 +318,7 @@ export function decideOutcome(
 ): TxnChanges {
   const state = view.txns.get(id);
   if (state?.phase !== "prepared") return [];
-  const reason = outcome.reason === null ? null : clippedReason(outcome.reason);
+  const { reason } = outcome;
   const { header, operations } = state;
   const decision =
     outcome.phase === "committed"
@@ -381,7 +381,8 @@ function committed(
   context: Deciding,
 ): TxnDecision {
   const { changes, results, outbox } = effectsOf(view, operations, context);
-  const { fence, reason = null, atMs } = context;
+  const { fence, atMs } = context;
+  const reason = context.reason ? clippedReason(context.reason) : null;
   const event: TxnDecidedEvent = {
     kind: "txn-decided",
     header,
@@ -395,11 +396,8 @@ function committed(
   return { kind: "record", changes: [event, ...changes], answer: { kind: "txn", phase: "committed", results, reason } };
 }
 
-function rolledBack(
-  header: TxnHeader,
-  reason: TxnReason,
-  { fence, atMs }: Pick<Deciding, "fence" | "atMs">,
-): TxnDecision {
+function rolledBack(header: TxnHeader, why: TxnReason, { fence, atMs }: Pick<Deciding, "fence" | "atMs">): TxnDecision {
+  const reason = clippedReason(why);
   const nothing: readonly TxnResult[] = [];
   const rest = { results: nothing, outbox: [], reason, fence, atMs };
   const event: TxnDecidedEvent = { kind: "txn-decided", header, outcome: "rolled-back", ...rest };

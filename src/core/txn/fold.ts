@@ -225,7 +225,7 @@ export class TxnsFold implements TxnsReader {
   }
 
   #pack(state: TxnState, settledAtMs: number): void {
-    writeSettled(this.#packer, state);
+    writeSettled(this.#packer, state, settledAtMs);
     const bytes = this.#packer.finish();
     this.#settled.set({ id: state.header.id, settledAtMs, bytes });
     this.#settledBytes += bytes.length;
@@ -287,10 +287,10 @@ function unpacked({ bytes }: Packed): TxnState {
   return readSettled(new ByteReader(bytes));
 }
 
-// ---- the snapshot: horizon?, fence?, those that are needed still, outcomes (id, settled at, packed) ---------------------------
+// ---- the snapshot: horizon?, fence?, those that are needed still, outcomes (packed) ---------------------------
 
 function* pieces({ horizon, fence, live, settled }: Parts): Generator<Uint8Array, void, void> {
-  const writer = new ByteWriter(2 * TXNS_PIECE_BYTES);
+  const writer = new ByteWriter(TXNS_PACK_BYTES);
   writeOptional(writer, horizon, (id) => writeId(writer, id));
   writeOptional(writer, fence, (one) => writeFence(writer, one));
   writer.u32(live.length);
@@ -299,9 +299,7 @@ function* pieces({ horizon, fence, live, settled }: Parts): Generator<Uint8Array
     if (writer.lengthBytes >= TXNS_PIECE_BYTES) yield writer.lend();
   }
   writer.u32(settled.length);
-  for (const { id, settledAtMs, bytes } of settled) {
-    writeId(writer, id);
-    writer.uint53(settledAtMs);
+  for (const { bytes } of settled) {
     writer.bytes(bytes);
     if (writer.lengthBytes >= TXNS_PIECE_BYTES) yield writer.lend();
   }
@@ -323,10 +321,10 @@ function readAll(reader: ByteReader): Parts {
 }
 
 function readPacked(reader: ByteReader): Packed {
-  const id = readId(reader);
-  const settledAtMs = reader.uint53();
   const bytes = reader.bytes(TXNS_PACK_BYTES);
-  return { id, settledAtMs, bytes };
+  const front = new ByteReader(bytes);
+  const settledAtMs = front.uint53();
+  return { id: readId(front), settledAtMs, bytes };
 }
 
 function readMany<T>(reader: ByteReader, max: number, read: () => T): readonly T[] {
