@@ -373,6 +373,7 @@ describe("what a prepared transaction locks", () => {
     await expect(values.delete({ name: "b", ifVersion: null, fence: null })).rejects.toMatchObject({
       code: "txn_locked",
     });
+    expect(values.stats.writes).toMatchObject({ committed: 1, locked: 3 });
     expect(values.get("b")).toMatchObject({ value: "0", pendingTxn: txn.id });
     expect(values.list({ prefix: "", after: null, limit: 9 }).values[0]).toMatchObject({ pendingTxn: txn.id });
     await other.put("d", "1");
