@@ -1,5 +1,6 @@
 // `tenure txn` over real HTTP, against made-up coordinators: what it sends, what it prints, and how it ends. The commands run as a user has them.
 
+import { spawn, spawnSync } from "node:child_process";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
@@ -80,6 +81,27 @@ beforeEach(() => {
 
 function refusal(code: string, status: number): Reply {
   return [status, { error: code, message: `it is ${code}`, detail: null }];
+}
+
+/** Of util-linux. */
+const SCRIPT = "script";
+const hasScript = spawnSync(SCRIPT, ["-qec", "true", "/dev/null"], { stdio: "ignore" }).status === 0;
+
+/** Typed once it is asked. */
+async function atTerminal(args: readonly string[], typed: string): Promise<{ text: string; code: number | null }> {
+  const command = [process.execPath, "src/cli/main.ts", "txn", ...args].map((word) => `'${word}'`).join(" ");
+  const child = spawn(SCRIPT, ["-qec", command, "/dev/null"], {
+    stdio: ["pipe", "pipe", "inherit"],
+    env: { PATH: process.env["PATH"], TERM: "dumb", XDG_CONFIG_HOME: directory },
+  });
+  let text = "";
+  child.stdout.setEncoding("utf8").on("data", (piece: string) => {
+    const wasAsked = text.includes("Type yes");
+    text += piece;
+    if (!wasAsked && text.includes("Type yes")) child.stdin.write(typed);
+  });
+  const code = await new Promise<number | null>((resolve) => void child.once("close", resolve));
+  return { text: text.replaceAll(/\r?\n/g, "\n"), code };
 }
 
 function txn(args: readonly string[], input?: string): Promise<Said> {
@@ -228,6 +250,31 @@ describe("tenure txn replay", () => {
     expect(decided.code).toBe(69);
     expect(decided.stderr).toContain("is committed here, so there is nothing to force");
     expect(asked.map(({ call }) => call)).toEqual([`GET /v1/txn/${ID}?consistency=linearizable`]);
+  });
+
+  it.skipIf(!hasScript).each([
+    ["yes", 0, `${ID} is committed here, by your word`],
+    ["y", 64, "nothing was done: the answer was not yes"],
+  ])("asks at a terminal, and takes %j for what it is", async (typed, exit, said) => {
+    answer = (call) => (call.startsWith("GET") ? [200, VIEW] : [200, { txn_id: ID, state: "committed" }]);
+    const shown = await atTerminal(["replay", ID, "--force", "commit", "--url", url], `${typed}\n`);
+    expect(shown.text).toContain(`This commits ${ID} at this island alone, without its home ${A}`);
+    expect(shown.text).toContain("Type yes to go on: ");
+    expect(shown.text).toContain(said);
+    expect(shown.code).toBe(exit);
+    expect(asked.some(({ call }) => call.startsWith("POST"))).toBe(exit === 0);
+  });
+
+  it("ends the waiting of a home for an island that is gone for good", async () => {
+    answer = (call) =>
+      call.startsWith("GET")
+        ? [200, { ...VIEW, state: "committed", locks: [], waits_for: [B] }]
+        : [200, { txn_id: ID, state: "committed" }];
+    const wrong = await txn(["replay", ID, "--force", "rollback", "--yes"]);
+    expect([wrong.code, asked.length]).toEqual([69, 1]);
+    const forced = await txn(["replay", ID, "--force", "commit", "--yes"]);
+    expect(forced).toEqual({ code: 0, stdout: `${ID} is committed here, by your word\n`, stderr: "" });
+    expect(asked.at(-1)).toEqual({ call: "POST /v1/txn/replay", body: { txn_id: ID, force: "committed" } });
   });
 
   it("forces it with --yes", async () => {

@@ -102,11 +102,13 @@ async function force(
   how: Force,
 ): Promise<number> {
   const before = await found(connection, id);
-  if (before.state !== "prepared") {
+  // Home waits for an island that is gone for good: nothing is left to decide, and nothing is locked.
+  const isAwaited = before.state === "committed" && before.isInDoubt && how === "commit";
+  if (before.state !== "prepared" && !isAwaited) {
     const text = `transaction ${id} is ${shown(before.state)} here, so there is nothing to force. Nothing was done.`;
     throw new TenureError("txn_conflict", text);
   }
-  if (isAsked && !(await confirmed(costsOf(before, how)))) {
+  if (isAsked && !(await confirmed(isAwaited ? awaitedBy(before) : costsOf(before, how)))) {
     throw new UsageError("nothing was done: the answer was not yes");
   }
   const state = await clientOf(connection).transactions.replay(id, { force: how });
@@ -118,6 +120,10 @@ async function force(
 function costsOf({ id, home, participants }: TransactionView, how: Force): string {
   const other = how === "commit" ? "rolled back" : "committed";
   return `This ${how === "commit" ? "commits" : "rolls back"} ${id} at this island alone, without its home ${home}. Only if that island is gone for good, and none of its other islands (${participants.length} take part) has it as ${other}: else half of it is done, for ever. Look there first: tenure txn show ${id}.`;
+}
+
+function awaitedBy({ id, waitsFor }: TransactionView): string {
+  return `${id} is committed here, at its home, which then waits no longer for ${waitsFor.join(", ")}. Only if that island is gone for good: if it comes back after this one has forgotten the transaction, its part is rolled back, and half of it is done, for ever.`;
 }
 
 async function found(connection: Connection, id: string): Promise<TransactionView> {

@@ -70,11 +70,10 @@ export class ScopesFold implements ScopesReader {
     return this.#scopes.values();
   }
 
-  /** Whether the event makes sense here. `epoch`: of a grant at its place in the log. */
-  fits(event: ScopeEvent, epoch: number): boolean {
-    const before = this.#scopes.get(event.scope);
-    if (evolveScope(before, event, epoch) === null) return false;
-    return before !== undefined || this.#scopes.size < this.#scopesMax || this.#free.size > 0;
+  /** Whether the event makes sense here. `epoch`: of a grant at its place in the log. `room`: so many may be held besides, when it happens. */
+  fits(event: ScopeEvent, epoch: number, room = this.room): boolean {
+    if (evolveScope(this.#scopes.get(event.scope), event, epoch) === null) return false;
+    return event.kind !== "granted" || room > 0;
   }
 
   /** One that fits. */

@@ -79,7 +79,7 @@ export class StateFold implements Fold, TxnView {
 
   #evolve(changes: StateRecord, place: number): boolean {
     if (hasTwins(changes)) return false;
-    if (!changes.every((one) => this.#fits(one, place)) || !this.#haveRoom(changes)) return false;
+    if (!this.#fit(changes, place)) return false;
     for (const one of changes) {
       if (isOfValue(one)) this.values.evolve(one, place);
       else if (isOfTxn(one)) this.txns.evolve(one, place);
@@ -88,21 +88,16 @@ export class StateFold implements Fold, TxnView {
     return true;
   }
 
-  #fits(change: StateChange, place: number): boolean {
-    if (isOfValue(change)) return this.values.fits(change);
-    return isOfTxn(change) ? this.txns.fits(change) : this.scopes.fits(change, place);
-  }
-
-  /** Each grant fits alone; together, in their order, there may be fewer places than grants. */
-  #haveRoom(changes: StateRecord): boolean {
-    if (changes.length === 1) return true;
+  /** Each of them alone, but for the scopes that may be held: what ends makes room for what is granted after it. */
+  #fit(changes: StateRecord, place: number): boolean {
     let { room } = this.scopes;
-    for (const change of changes) {
-      if (!isOfScope(change) || change.kind === "resign-requested") continue;
-      if (change.kind !== "granted") room++;
-      else if (room-- <= 0) return false;
-    }
-    return true;
+    return changes.every((change) => {
+      if (isOfValue(change)) return this.values.fits(change);
+      if (isOfTxn(change)) return this.txns.fits(change);
+      const fits = this.scopes.fits(change, place, room);
+      if (change.kind !== "resign-requested") room += change.kind === "granted" ? -1 : 1;
+      return fits;
+    });
   }
 }
 

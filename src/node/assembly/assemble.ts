@@ -179,21 +179,8 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   const journal = journalOf(log, around, author);
   const meshed = { ...around, journal, fold, author, loggedAuthor: () => log.author, digest, logger };
   keepLines(log.line, meshed);
-  const jobs = new JobsService({
-    ...around,
-    journal,
-    fold,
-    digest,
-    worker: world.worker,
-    newJobId: world.newJobId,
-    nextFire: world.nextFire,
-    isPaused,
-    refusesNew: log.refusesJobs,
-    find: (jobId) => views.get(jobId),
-    expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
-  });
-  pausing?.onResumed(() => jobs.resumed());
-  // What a transaction has committed in the log of scopes and values; the calls to other islands come with the node's coordinator.
+  const jobs = jobsOf(world, log, { ...around, journal, isPaused });
+  // Jobs of committed transactions; the calls to other islands come with the coordinator of the node.
   state?.transactions.attach({ jobs });
   const feeder = new JobsFeeder({ fold, views, history, clock, logger, putJobsMax: world.putJobsMax });
   views.onReset(() => feeder.restart());
@@ -230,6 +217,27 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
       await views.close();
     },
   };
+}
+
+function jobsOf(
+  world: ServicesWorld,
+  log: NodeLog,
+  around: Pick<ConstructorParameters<typeof JobsService>[0], "clock" | "random" | "newId" | "journal" | "isPaused">,
+): JobsService {
+  const { digest, views } = world;
+  const jobs = new JobsService({
+    ...around,
+    fold: log.journal.fold,
+    digest,
+    worker: world.worker,
+    newJobId: world.newJobId,
+    nextFire: world.nextFire,
+    refusesNew: log.refusesJobs,
+    find: (jobId) => views.get(jobId),
+    expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
+  });
+  log.pausing?.onResumed(() => jobs.resumed());
+  return jobs;
 }
 
 function journalOf(log: NodeLog, around: Pick<JobsServiceOptions, "clock" | "random" | "newId">, author: () => string) {

@@ -106,7 +106,9 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
       signal: options.signal,
       onFatal: fail,
     };
-    const coordinator = asCoordinator && (await openCoordinator(config, { ...asCoordinator, ...around }));
+    const { transactions } = services;
+    assert(transactions !== null, "a server with a log of its own keeps transactions");
+    const coordinator = asCoordinator && (await openCoordinator(config, { ...asCoordinator, ...around, transactions }));
     if (coordinator !== null) log.watchCoordinators(() => coordinator.service.seen());
     const api = await openApi(config, {
       cluster,
@@ -116,6 +118,7 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
       options,
       tls,
       coordinators: coordinator?.service,
+      txnDecider: coordinator?.decider,
     });
     closing.push(() => api.stop());
     certificates.opened(api);

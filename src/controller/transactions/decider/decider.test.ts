@@ -146,6 +146,25 @@ describe("①", () => {
     expect(decider.stats().outcomes).toMatchObject({ "rolled-back": 1, unknown: 0 });
   });
 
+  it("silence, of one that home has forgotten, is no rollback: it may have been committed, and done everywhere", async () => {
+    const islands = new TestIslands();
+    islands.fate = ({ target, request }) => {
+      if (target === A) return { refuse: "txn_expired" };
+      return target === C && request.kind === "prepare" ? { isLost: true } : {};
+    };
+    expect(await islands.told(islands.decider().run(bodyOf(ALL), CALLER))).toBe("txn_expired");
+  });
+
+  it("nothing is prepared any more once it is to be rolled back", async () => {
+    const islands = new TestIslands();
+    islands.at(B).refuses = "txn_locked";
+    islands.fate = ({ request, target }) => (request.kind === "prepare" && target === C ? { isLost: true } : {});
+    await islands.told(islands.decider().run(bodyOf(ALL), CALLER));
+    await islands.clock.advance(TIMEOUT_MS);
+    expect(islands.kinds("prepare")).toEqual([B, C]);
+    expect(islands.kinds("rollback")).toEqual([A, C]);
+  });
+
   it("is repeated within its time", async () => {
     const islands = new TestIslands();
     islands.fate = ({ nth }) => (nth === 1 ? { isLost: true } : {});
@@ -180,6 +199,39 @@ describe("①", () => {
     await islands.clock.advance(TIMEOUT_MS);
     expect(islands.kinds("rollback").concat(islands.kinds("commit"))).toEqual([]);
     expect(decider.stats().outcomes).toMatchObject({ unknown: 1 });
+  });
+});
+
+describe("a term that is lost", () => {
+  it.each([
+    ["over", null],
+    ["won again", { ...FENCE, term: FENCE.term + 1 }],
+    ["that of another recovery", { ...FENCE, recoveredBy: "n9@1" }],
+    ["that of other coordinators", { ...FENCE, clusterId: "cluster-2" }],
+  ])("and is then %s ends ① without a word to anybody", async (_how, fence) => {
+    const islands = new TestIslands();
+    islands.onAnswer = () => void (islands.fence = fence);
+    expect(await islands.told(islands.decider().run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
+    await islands.clock.advance(TIMEOUT_MS);
+    expect(islands.sent.map(({ request }) => request.kind)).toEqual(["prepare", "prepare"]);
+  });
+
+  it("after home has committed leaves the others to ask by themselves", async () => {
+    const islands = new TestIslands();
+    islands.onAnswer = ({ request }) => void (request.kind === "commit" && (islands.fence = null));
+    const told = await islands.told(islands.decider().run(bodyOf(ALL), CALLER));
+    expect([stateOf(told), ...statesOf(told)]).toEqual(["committed", "a applied", "b pending", "c pending"]);
+    islands.settle();
+    expect(islands.phases()).toBe("committed committed committed");
+  });
+
+  it("after home has rolled back is told as that, and no hint leaves", async () => {
+    const islands = new TestIslands();
+    islands.at(C).refuses = "txn_locked";
+    islands.onAnswer = ({ request }) => void (request.kind === "rollback" && (islands.fence = null));
+    expect(stateOf(await islands.told(islands.decider().run(bodyOf(ALL), CALLER)))).toBe("rolled-back");
+    await islands.clock.advance(TIMEOUT_MS);
+    expect(islands.kinds("rollback")).toEqual([A]);
   });
 });
 

@@ -1,9 +1,8 @@
 // What is to be done for one transaction, and under which header: the same wherever it is asked for, and however often.
 
-import { TXN_TIMEOUT_MS, TXN_TIMEOUT_MS_MAX, TXN_TIMEOUT_MS_MIN } from "../../../core/kit/limits.ts";
+import { TXN_TIMEOUT_MS } from "../../../core/kit/limits.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 import { homeOf } from "../../../core/txn/home.ts";
-import { createdMs } from "../../../core/txn/id.ts";
 import type { BackendHash, TxnHeader, TxnOperation, TxnRequire } from "../../../core/txn/model.ts";
 import type { TxnBody, TxnDecide } from "../../../ports/transactions.ts";
 
@@ -39,17 +38,13 @@ export function planOf(body: TxnBody, by: string, digestOf: DigestOf): TxnPlan {
   };
 }
 
-/** Of staged operations: whoever decides does not know them. Islands that have staged others under this id and home take these along. */
-export function stagedPlanOf(request: TxnDecide, by: string, digestOf: DigestOf): TxnPlan {
-  const { id, home, participants, expiresAtMs } = request;
+/** Of staged operations: whoever decides does not know them. Whoever asks for the opposite means the same transaction, so the header has nothing else in it. */
+export function stagedPlanOf({ id, home, participants }: TxnDecide, by: string, digestOf: DigestOf): TxnPlan {
   const operations = new Map(participants.map((island) => [island, null]));
-  // Of the request alone: whoever repeats it means the same transaction.
-  const givenMs = expiresAtMs === null ? TXN_TIMEOUT_MS : Math.round(expiresAtMs - createdMs(id));
-  const timeoutMs = Math.min(TXN_TIMEOUT_MS_MAX, Math.max(TXN_TIMEOUT_MS_MIN, givenMs));
   const none = participants.map((backendHash) => ({ backendHash, operations: [] }));
   const digest = digestOf({ id, home, timeoutMs: null, require: [], participants: none }, home);
   return {
-    header: { ...headOf(home, operations), id, digest, timeoutMs, by },
+    header: { ...headOf(home, operations), id, digest, timeoutMs: TXN_TIMEOUT_MS, by },
     require: [],
     others: othersOf(home, operations),
     operations,

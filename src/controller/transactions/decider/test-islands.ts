@@ -1,6 +1,7 @@
 // Islands for tests of the coordinator: they keep what they are told as islands do, without logs, locks and values. Each call can be lost, be late, be
 // refused, or lose its answer; the coordinator's term can end at any of these moments.
 
+import { assertNever } from "../../../core/kit/assert.ts";
 import type { ErrorCode } from "../../../core/kit/errors.ts";
 import { seededRandom } from "../../../core/kit/random.ts";
 import type {
@@ -29,6 +30,8 @@ import { Decider } from "./decider.ts";
 export const [A, B, C, D] = ["a", "b", "c", "d"].map((letter) => letter.repeat(64)) as [string, string, string, string];
 export const FENCE: TcFence = { clusterId: "cluster-1", term: 7, recoveredBy: null };
 export const ID = "019aa000-0000-7000-8000-000000000001";
+/** Whatever is asked is answered by then. */
+const TOLD_MS_MAX = 120_000;
 export const CALLER: TxnCaller = { by: "payer", isForwarded: false };
 
 export interface Sent {
@@ -100,9 +103,9 @@ export class TestIsland {
   }
 
   /** As an island does whose time is over, and that hears of home. */
-  askHomes(): void {
-    for (const one of this.kept.values()) {
-      if (one.phase !== "prepared") continue;
+  askHomes(only?: string): void {
+    for (const [id, one] of this.kept) {
+      if (one.phase !== "prepared" || (only !== undefined && only !== id)) continue;
       const said = this.#homes(one.header.home).answer({ kind: "inquire", header: one.header });
       if (said.kind === "txn" && said.phase === "committed") done(one, "committed");
       // Home has another body under this id: this one is never committed there.
@@ -136,10 +139,12 @@ export class TestIsland {
       }
       case "rollback":
         if (isHome) return this.#shown(one ?? this.#keep(header, "rolled-back", 0, request.reason));
-        this.askHomes();
+        this.askHomes(header.id);
         return one === undefined ? { kind: "txn", phase: null, results: [], reason: null } : this.#shown(one);
       case "inquire":
         return this.#shown(one ?? this.#keep(header, "rolled-back", 0));
+      default:
+        return assertNever(kind, "a call about a transaction");
     }
   }
 
@@ -256,15 +261,15 @@ export class TestIslands implements IslandCalls {
   }
 
   /** What comes of it, as time passes. */
-  async told<T>(work: Promise<T>, withinMs = 120_000): Promise<T | string> {
-    let told: T | string | undefined;
+  async told<T>(work: Promise<T>): Promise<T | string> {
+    const heard: (T | string)[] = [];
     work.then(
-      (value) => void (told = value),
-      (error: unknown) => void (told = (error as { code?: string }).code ?? String(error)),
+      (value) => heard.push(value),
+      (error: unknown) => heard.push((error as { code?: string }).code ?? String(error)),
     );
-    const untilMs = this.clock.nowMs + withinMs;
-    while (told === undefined && this.clock.nowMs < untilMs) await this.clock.advance(1);
-    return told ?? "nothing";
+    const untilMs = this.clock.nowMs + TOLD_MS_MAX;
+    while (heard.length === 0 && this.clock.nowMs < untilMs) await this.clock.advance(1);
+    return heard[0] ?? "nothing";
   }
 
   #after(ms: number, fire: () => void): void {
