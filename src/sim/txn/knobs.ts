@@ -1,6 +1,5 @@
 // What one seed decides about a run of transactions before it begins: islands, clocks, weather, how hard clients push, and who they are.
 
-import { assertNever } from "../../core/kit/assert.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { DiskModel, LinkModel } from "../kernel/index.ts";
 import type { TxnFault } from "./plan.ts";
@@ -63,7 +62,7 @@ function drawAll(random: Random, pinned: readonly number[] | undefined) {
     sizes,
     skews,
     /** How far the wall clocks of each island are off; those of its nodes agree. Clients are right. */
-    skewsMs: sizes.map((_, at) => Math.floor(drawSkew(random.fork(`skew/${at}`), skews))),
+    skewsMs: drawSkews(random.fork("skew"), sizes.length, skews),
     clockRates: Array.from({ length: nodes }, (_, at) =>
       isDrifting ? random.fork(`rate/${at}`).pick([RATE_MIN, 0.9, 1, 1.1, RATE_MAX]) : 1,
     ),
@@ -115,15 +114,12 @@ function drawWeather(random: Random): Weather {
   };
 }
 
-function drawSkew(random: Random, skews: Skews): number {
-  switch (skews) {
-    case "near":
-      return random.between(-100_000, 200_000);
-    case "hours":
-      return random.between(-200_000, 10 * HOUR_MS);
-    case "days":
-      return random.chance(0.4) ? random.between(-3, 3) * DAY_MS : random.between(-200_000, 200_000);
-    default:
-      return assertNever(skews, "skew");
-  }
+function drawSkews(random: Random, count: number, skews: Skews): readonly number[] {
+  const off = random.below(count);
+  return Array.from({ length: count }, (_, at) => {
+    const stream = random.fork(`${at}`);
+    if (skews === "days" && at === off) return Math.floor(stream.between(-3, 3) * DAY_MS);
+    const mostMs = skews === "hours" ? 10 * HOUR_MS : 200_000;
+    return Math.floor(stream.between(-100_000, mostMs));
+  });
 }
