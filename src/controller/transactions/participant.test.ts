@@ -291,7 +291,7 @@ describe("holes and sentences of the design, at one island", () => {
     expect(other.phase(txn.id)).toBe("prepared");
   });
 
-  it("†an id that is older than twelve hours is refused where it is unknown", async () => {
+  it("†an id that is older than twelve hours is refused where it is unknown, and home writes that down", async () => {
     const { islands, home, other } = await two();
     const txn = new TestTxn(islands, [
       [home, [putting("a", "1")]],
@@ -299,8 +299,8 @@ describe("holes and sentences of the design, at one island", () => {
     ]);
     await islands.clock.advance(12 * 3_600_000 + 1_000);
     expect(phase(await other.answer(txn.prepare(other)))).toBe("txn_expired");
-    expect(phase(await home.answer(txn.commit(home)))).toBe("txn_expired");
-    expect([home.value("a"), other.phase(txn.id)]).toEqual([null, null]);
+    expect(phase(await home.answer(txn.commit(home)))).toBe("rolled-back");
+    expect([home.value("a"), home.phase(txn.id), other.phase(txn.id)]).toEqual([null, "rolled-back", null]);
   });
 
   it("†at an island that is not home `rollback` is only a hint to ask home: it is asked at once, and what it says counts", async () => {

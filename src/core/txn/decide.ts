@@ -228,9 +228,9 @@ function decideRollback(
   state: TxnState | undefined,
   context: TxnContext,
 ): TxnDecision {
-  return state === undefined && isForgotten(view, header.id)
-    ? { kind: "answer", answer: rolledBackAs(clippedReason(reason)) }
-    : rolledBack(header, clippedReason(reason), { ...context, fence });
+  // It may have been committed, and forgotten since: its client must not hear that it was rolled back.
+  const forgotten = state === undefined ? horizonProblem(view, header.id) : null;
+  return forgotten === null ? rolledBack(header, clippedReason(reason), { ...context, fence }) : refused(forgotten);
 }
 
 /**

@@ -38,7 +38,7 @@ export interface TxnLimits {
 }
 
 export function drawTxnKnobs(random: Random, { pins }: TxnLimits = {}): TxnKnobs {
-  return { ...drawAll(random, pins?.sizes), ...pins };
+  return { ...drawAll(random, pins), ...pins };
 }
 
 export function islandIds({ sizes }: Pick<TxnKnobs, "sizes">): readonly string[] {
@@ -49,11 +49,12 @@ export function nodesOf(island: string, { sizes }: Pick<TxnKnobs, "sizes">): rea
   return Array.from({ length: sizes["abc".indexOf(island)] ?? 0 }, (_, at) => `${island}-n${at + 1}`);
 }
 
-function drawAll(random: Random, pinned: readonly number[] | undefined) {
-  const sizes = pinned ?? random.fork("sizes").pick(SIZES);
+/** What follows from what is drawn follows from what is pinned instead of it. */
+function drawAll(random: Random, pins: { readonly sizes?: readonly number[]; readonly skews?: Skews } = {}) {
+  const sizes = pins.sizes ?? random.fork("sizes").pick(SIZES);
   const nodes = sizes.reduce((sum, size) => sum + size, 0);
   const isDrifting = random.fork("drifting").chance(0.5);
-  const skews = random.fork("skews").pick<Skews>(["near", "near", "near", "hours", "days"]);
+  const skews = pins.skews ?? random.fork("skews").pick<Skews>(["near", "near", "near", "hours", "days"]);
   const kinds: readonly TxnFault["kind"][] = [];
   return {
     aim: random
@@ -96,6 +97,8 @@ function drawAll(random: Random, pinned: readonly number[] | undefined) {
     /** How long all clocks are put forward at the end, when nothing is under way, before old messages come again. */
     laterMs: random.fork("later").pick([0, 0, 6 * HOUR_MS, 13 * HOUR_MS, 2 * DAY_MS]),
     ghosts: random.fork("ghosts").chance(0.6),
+    /** How far an island's clocks jump, at most. */
+    jumpHours: random.fork("jump-hours").pick([1, 13, 30, 80]),
     faults: 3 + random.fork("faults").below(12),
     faultsUntilMs: 20_000 + 1_000 * random.fork("duration").below(25),
     /** So many faults of these kinds more. */
