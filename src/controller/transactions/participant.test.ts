@@ -291,7 +291,7 @@ describe("holes and sentences of the design, at one island", () => {
     expect(other.phase(txn.id)).toBe("prepared");
   });
 
-  it("†an id that is older than twelve hours is refused where it is unknown", async () => {
+  it("†an id that is older than twelve hours is refused where it is unknown, and home writes that down", async () => {
     const { islands, home, other } = await two();
     const txn = new TestTxn(islands, [
       [home, [putting("a", "1")]],
