@@ -1,4 +1,4 @@
-// Transactions at one island: each sentence of the protocol that its state alone can show. (Holes and sentences: the design of the coordinators, §2.8.)
+// Transactions at one island: each sentence of the protocol that its state alone can show.
 
 import { describe, expect, it } from "vitest";
 import { decide as decideScope } from "../scopes/index.ts";
