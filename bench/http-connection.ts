@@ -5,6 +5,7 @@
 //   connecting ─▶ open (idle ⇄ asked) ─▶ over      for ever; whoever wants another makes another
 
 import { connect, type Socket } from "node:net";
+import { connect as connectTls } from "node:tls";
 
 const HEAD_END = Buffer.from("\r\n\r\n");
 const NO_BODY = Buffer.alloc(0);
@@ -12,6 +13,13 @@ const NO_BODY = Buffer.alloc(0);
 export interface HttpAnswer {
   readonly status: number;
   readonly body: Buffer;
+}
+
+/** PEM text: whom a client trusts, and who it is. */
+export interface HttpCertificate {
+  readonly ca: string;
+  readonly cert: string;
+  readonly key: string;
 }
 
 export class HttpConnection {
@@ -24,10 +32,12 @@ export class HttpConnection {
   #wanted: { readonly status: number; readonly headBytes: number; readonly bytes: number } | null = null;
   #over: Error | null = null;
 
-  constructor(url: string, key: string) {
+  /** `as`: a key, or over TLS a certificate. */
+  constructor(url: string, as: string | HttpCertificate) {
     const { hostname, port, host } = new URL(url);
-    this.#head = `host: ${host}\r\nx-api-key: ${key}\r\n`;
-    this.#socket = connect({ host: hostname, port: Number(port), noDelay: true });
+    const to = { host: hostname, port: Number(port), noDelay: true };
+    this.#head = `host: ${host}\r\n${typeof as === "string" ? `x-api-key: ${as}\r\n` : ""}`;
+    this.#socket = typeof as === "string" ? connect(to) : connectTls({ ...to, ...as });
     this.#socket.on("data", (chunk: Buffer) => this.#receive(chunk));
     this.#socket.on("error", (error) => this.#end(error));
     this.#socket.on("close", () => this.#end(new Error("the connection was closed")));

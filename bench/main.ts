@@ -1,4 +1,4 @@
-// `npm run bench -- [codec|gate|failover|writes|transfer|soak|jobs|events|api|loop|turns|idle|mesh|tc-failover|values] [--json] …`: one benchmark by name; without a name the codec's.
+// `npm run bench -- [codec|gate|failover|writes|transfer|soak|jobs|events|api|loop|turns|idle|mesh|tc-failover|values|txn] [--json] …`: one benchmark by name; without a name the codec's.
 
 const BENCHES: Readonly<Record<string, () => Promise<unknown>>> = {
   codec: () => import("./codec.ts"),
@@ -16,6 +16,7 @@ const BENCHES: Readonly<Record<string, () => Promise<unknown>>> = {
   mesh: () => import("./mesh.ts"),
   "tc-failover": () => import("./tc-failover.ts"),
   values: () => import("./values.ts"),
+  txn: () => import("./txn.ts"),
 };
 const EXIT_USAGE = 64;
 

@@ -70,8 +70,8 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   supervisor: ["core", "ports", "loops"],
 
   contract: ["core/kit", "type core", "words", "npm"],
-  // core/lease: what coordinators say to each other, which the routes and the driver must write and read alike.
-  api: ["core/kit", "core/events", "core/lease", "ports", "loops", "contract", "npm"],
+  // core/lease and core/txn: what coordinators and islands say to each other, which the routes and the drivers must write and read alike.
+  api: ["core/kit", "core/events", "core/lease", "core/txn", "ports", "loops", "contract", "npm"],
   client: ["contract", "core/events", "words"],
   // The dashboard checks proofs of events itself, with the code that everybody checks them with.
   web: ["client", "contract", "core/events", "core/mesh", "words", "npm"],
@@ -80,6 +80,7 @@ export const MAY_IMPORT: Readonly<Record<string, readonly string[]>> = {
   // The thread of mesh.sqlite folds the events that it is given: nothing that is decided, and too much for the main thread.
   "drivers/sqlite": ["core/events", "core/mesh"],
   "drivers/coordinators": ["core/lease"],
+  "drivers/transactions": ["core/txn", "drivers/coordinators"],
   sim: ["core", "ports", ...LOOPS, ...SURFACES, "node/assembly"],
 
   "node/assembly": ["core", "ports", ...LOOPS, "contract", "api"],

@@ -60,6 +60,32 @@ describe.runIf(etcdPath() !== undefined)("beside etcd", () => {
   );
 });
 
+test(
+  "txn: a row for each number of clients, with ratios to all three ways of the peer",
+  { timeout: LIMIT_MS },
+  async () => {
+    const args = ["--clients", "1,4", "--rounds", "1", "--window-ms", "300", "--warm-ms", "300"];
+    const row = { tenure_per_s: positive, p50_ms: positive, p99_ms: positive, pending: notNegative };
+    const theirs = { peer_per_s: positive, peer_p50_ms: positive, peer_p99_ms: positive, ratio: positive };
+    const ways = {
+      undecided_per_s: positive,
+      ratio_undecided: positive,
+      home_per_s: positive,
+      ratio_home: positive,
+    };
+    expect(await jsonOf("txn", ...args)).toEqual({
+      bench: "txn",
+      islands: 3,
+      nodes_each: 1,
+      peer: { name: "PostgreSQL", servers: 3, version: expect.stringMatching(/^\d+/) },
+      rows: [
+        { clients: 1, ...row, ...theirs, ...ways },
+        { clients: 4, ...row, ...theirs, ...ways },
+      ],
+    });
+  },
+);
+
 describe("without a peer", () => {
   test("failover: a leader that is stopped or cut off is replaced, and comes back", { timeout: LIMIT_MS }, async () => {
     for (const kind of ["stop", "cut"]) {

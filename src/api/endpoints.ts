@@ -2,18 +2,11 @@
 // all mistakes at once, and a read says how fresh it is.
 
 import type { FastifyInstance, FastifyReply, FastifyRequest } from "fastify";
-import {
-  describeMistakes,
-  type FieldErrors,
-  type Route,
-  type RouteId,
-  ROUTES,
-  type Shape,
-  typedQuery,
-} from "../contract/index.ts";
+import { type Route, type RouteId, ROUTES, typedQuery } from "../contract/index.ts";
 import { assert } from "../core/kit/assert.ts";
-import { type ErrorCode, TenureError } from "../core/kit/errors.ts";
+import { TenureError } from "../core/kit/errors.ts";
 import type { InTurn } from "../ports/events.ts";
+import { checked } from "./checked.ts";
 import type { Answer, Call, Handler, Handlers, Service, StreamAnswer } from "./handlers/handler.ts";
 import type { Admission } from "./traffic/long-polls.ts";
 import type { ExtraRoute } from "./options.ts";
@@ -154,36 +147,17 @@ function admissionOf(request: FastifyRequest, traffic: Traffic): Admission {
   };
 }
 
-function checked(shape: Shape, value: unknown, whole: string, codes: FieldErrors = {}): unknown {
-  const result = shape.check(value);
-  if (result.ok) return result.value;
-  const [first] = result.mistakes;
-  const field = first === undefined || first.field === "" ? whole.replace(/^the /, "") : first.field;
-  throw new Refusal(codeOf(codes, field, value), sentence(describeMistakes(result.mistakes, whole)), { field });
-}
-
-/** Of the first mistake; the message has all. An empty text or null is no value. */
-function codeOf(codes: FieldErrors, field: string, value: unknown): ErrorCode {
-  const name = /^[^.[]*/.exec(field)![0];
-  if (!Object.hasOwn(codes, name)) return "BAD_REQUEST";
-  const given = (value as Readonly<Record<string, unknown>>)[name] ?? "";
-  return codes[name]![given === "" ? 0 : 1];
-}
-
-function sentence(text: string): string {
-  return text.startsWith("the ") ? `T${text.slice(1)}` : text;
-}
-
 /** Notes what an admin call is about, for its audit record. */
 function begin(passage: Passage | null, { params, body }: Call<RouteId>): void {
   if (passage === null) return;
   passage.isBegun = true;
   const fields = { ...(params as object | null), ...(body as object | null) } as Record<string, unknown>;
-  const target =
-    fields["scope"] ?? fields["node_id"] ?? fields["target"] ?? fields["queue"] ?? fields["name"] ?? fields["id"];
+  const { scope, node_id, target: to, queue, name, id, txn_id, force } = fields;
+  const target = scope ?? node_id ?? to ?? queue ?? name ?? id ?? txn_id;
   passage.target = typeof target === "string" ? target : null;
   if (typeof fields["op"] === "string") passage.target = `${fields["op"]} ${passage.target}`;
-  passage.forced = fields["force"] === true;
+  // Some say what is to come of it.
+  passage.forced = force === true || typeof force === "string";
 }
 
 /** Before anything is done, so that it is written down whatever becomes of this process. */

@@ -44,6 +44,9 @@ export const HEAVY_AT_ONCE_MAX = 2;
 export const CERTIFICATE_CHECK_MS_MAX = 24 * 3_600_000;
 /** Callers whose rates are remembered; the one not seen for the longest goes first. */
 export const RATED_CALLERS_MAX = 10_000;
+/** Transactions in doubt that `GET /v1/islands` names, and locks of each. */
+export const TXNS_SHOWN_MAX = 50;
+export const TXN_LOCKS_SHOWN_MAX = 8;
 export const ADDRESS_LENGTH_MAX = 64;
 export const ORIGIN_SHOWN_MAX = 128;
 /** Of what is wrong with a page of another site, and of the name of its line. */

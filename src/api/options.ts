@@ -26,6 +26,7 @@ import type { MeshLines } from "../ports/mesh/lines.ts";
 import type { MeshLinks } from "../ports/mesh/links.ts";
 import type { Scopes } from "../ports/scopes.ts";
 import type { MeshReplayed, MeshViews } from "../ports/mesh/views.ts";
+import type { TxnDecider, TxnParticipant } from "../ports/transactions.ts";
 import type { Values } from "../ports/values.ts";
 import type { Views } from "../ports/views.ts";
 import type { WebFile } from "./web.ts";
@@ -45,6 +46,9 @@ export interface ApiOptions {
   readonly arrivals?: (() => Arrivals | undefined) | undefined;
   /** Absent: this node takes no part in transactions over several islands. */
   readonly coordinators?: Coordinators | undefined;
+  /** This island's part of them, and what decides them for clients. Absent: neither is here. */
+  readonly transactions?: TxnParticipant | undefined;
+  readonly txnDecider?: TxnDecider | undefined;
   readonly nodeId: string;
   /** On every answer: epochs of two clusters do not compare, and a client must notice that a URL has another one behind it. */
   readonly clusterId: string;

@@ -50,6 +50,7 @@ import { SiteDoor } from "./traffic/site-door.ts";
 import { steeringHandlers } from "./handlers/steering.ts";
 import { StreamPlaces } from "./streams/stream-places.ts";
 import { tcHandlers } from "./handlers/tc.ts";
+import { txnHandlers } from "./handlers/txn.ts";
 import { Traffic } from "./traffic/traffic.ts";
 import { valueHandlers } from "./handlers/values.ts";
 import { registerWeb } from "./web.ts";
@@ -197,6 +198,7 @@ class ApiServer implements Api {
       ...meshLinksHandlers(service, options.links),
       ...meshStateHandlers(service),
       ...tcHandlers(service),
+      ...txnHandlers(service),
       ...(jobs === undefined ? withoutJobs(service) : withJobs(service, jobs, options.lines)),
     };
     registerEndpoints(app, service, handlers, this.#traffic);

@@ -18,6 +18,10 @@ export const LINE_SHOWN_MAX = 120;
 /** More is not read into memory only to be refused. Spaces between the values of a file are not in the payload. */
 export const PAYLOAD_FILE_BYTES_MAX = 4 * JOB_PAYLOAD_BYTES_MAX;
 export const VALUE_FILE_BYTES_MAX = 4 * VALUE_BYTES_MAX;
+/** Far above what the servers take: names and values may be written with escapes. */
+export const TRANSACTION_FILE_BYTES_MAX = 8 * 1024 * 1024;
+/** Of an island's backend hash in a list: enough to tell islands apart. */
+export const HASH_LETTERS = 12;
 /** Of a value in a table. */
 export const VALUE_LETTERS_MAX = 60;
 /** Letters of a name's beginning for a suggestion. */

@@ -41,6 +41,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {
   event: async () => (await import("./event/command.ts")).event,
   mesh: async () => (await import("./mesh/command.ts")).mesh,
   tc: async () => (await import("./tc/command.ts")).tc,
+  txn: async () => (await import("./txn/command.ts")).txn,
   cert: async () => (await import("./cert/command.ts")).cert,
   config: async () => (await import("./config/command.ts")).config,
   support: async () => (await import("./support/command.ts")).support,

@@ -207,6 +207,8 @@ export class Caller {
       if (this.#leaderUrl !== null && ++hops <= CALL_HOPS_MAX) continue;
       hops = 0;
       this.#leaderUrl = null;
+      // The leader itself said so, and goes on to lead.
+      if (answer.kind === "refused" && answer.code === LOCKED) this.#leaderUrl = url;
       // What was refused, without another node to go to, is not sent once more where the same answer would come too late: then it
       // would be unknown (trap 84).
       const isTooLate = answer.kind === "refused" && timeLeft() <= tookMs;
@@ -290,6 +292,9 @@ const AGAIN_KEYED: ReadonlySet<ErrorCode> = new Set<ErrorCode>([
   "UNCOMMITTED_LIMIT",
 ]);
 
+/** Of one that can wait: a transaction over islands that is not decided yet locks what is to be written. */
+const LOCKED = "txn_locked";
+
 function verdictOf(
   answer: Exclude<Answer, { kind: "ok" }>,
   { isIdempotent, isKeyed = false, isPatient = false }: Mutation,
@@ -299,6 +304,7 @@ function verdictOf(
       // Whoever said so before it was asked for its leadership leads no more, or is of an older version: the search knows.
       return AGAIN.has(answer.code) ||
         ((isKeyed || (isPatient && answer.code !== "OUTCOME_UNKNOWN")) && AGAIN_KEYED.has(answer.code)) ||
+        (isPatient && answer.code === LOCKED) ||
         (answer.code === "UNAUTHENTICATED" && !isFinalAnswer(answer))
         ? "again"
         : "fail";

@@ -12,6 +12,7 @@ import { DOWNLOAD_TIMEOUT_MS, NODE_TIMEOUT_MS } from "./limits.ts";
 import { type ClientScopes, scopesOf } from "./scopes.ts";
 import { type ClientValues, valuesOf } from "./values/index.ts";
 import { type ClientWork, workOf } from "./work.ts";
+import { type TransactionsPart, transactionsOf } from "./transactions/index.ts";
 import type {
   AuditView,
   ClusterView,
@@ -44,7 +45,7 @@ export type NodeAnswer =
   /** `code`: of its refusal, or of what stands in the way to it; null: it did not answer. */
   | { readonly url: string; readonly view: null; readonly why: string; readonly code: ErrorCode | null };
 
-export interface Client extends ClientCluster, ClientJobs {
+export interface Client extends ClientCluster, ClientJobs, TransactionsPart {
   /** What agents call; `tenure/agent` does it for you. */
   readonly work: ClientWork;
 }
@@ -118,7 +119,7 @@ function adviceOf({ key }: ClientOptions): string {
 /** `keyAdvice` is told to whoever is answered 401: how this tool takes its key. */
 export function clientWith(options: ClientOptions, keyAdvice: string): Client {
   const caller = callerWith(options, keyAdvice);
-  return Object.assign(new ServersClient(caller), jobsOf(caller), { work: workOf(caller) });
+  return Object.assign(new ServersClient(caller), jobsOf(caller), transactionsOf(caller), { work: workOf(caller) });
 }
 
 export function callerWith(options: ClientOptions, keyAdvice: string): Caller {

@@ -19,5 +19,16 @@ export type { StoredValue, ValueItem } from "../ports/stored-values.ts";
 export type { ClientValues, ValueWriteOptions } from "./values/index.ts";
 export type { ValueReadOptions } from "./values/pages.ts";
 export type { ValuesWatch } from "./values/watch.ts";
+export type * from "./transactions/collect.ts";
+export type {
+  ClientTransactions,
+  Outcome,
+  ReplayOptions,
+  TransactionOptions,
+  TransactionReadOptions,
+  TransactionsQuery,
+} from "./transactions/index.ts";
+export { newTransactionId } from "./transactions/new-id.ts";
+export type * from "./transactions/views.ts";
 export type * from "./views.ts";
 export type * from "./work.ts";

@@ -32,6 +32,14 @@ export const JOB_PAGES_MAX = 100_000;
 /** Of one list of values: ten times as many as a server keeps. */
 export const VALUE_PAGES_MAX = 100_000;
 
+/** A transaction as a whole, unless its caller says otherwise: longer than its locks are kept and the coordinators need for a new leader, one after the other. */
+export const TRANSACTION_CALL_MS = 20_000;
+/** Between attempts under another id, where others hold a lock: half of it to all of it, twice as long each time. */
+export const TRANSACTION_PAUSE_MS_MIN = 10;
+export const TRANSACTION_PAUSE_MS_MAX = 1_000;
+/** Of one list: more than a server keeps. */
+export const TRANSACTION_PAGES_MAX = 10_000;
+
 /** `wait`: for how long no node may answer; each answer begins the time anew. */
 export const WAIT_OUTAGE_MS = 600_000;
 /** `wait` also reads the job this often, for an end that no event reports any more. */

@@ -60,6 +60,7 @@ const Alert = strict({
     "tc_voter_missing",
     "tc_cluster_mismatch",
     "tc_identity_shared",
+    "txn_in_doubt",
     "url_shared",
     "cluster_paused",
   ),

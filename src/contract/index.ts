@@ -38,5 +38,7 @@ export { tcEndpointOf, type TcConfig } from "./config/tc.ts";
 export { type ApiKey, type LogLevel, parseServerConfig, type ServerConfig } from "./config/server.ts";
 export { SERVER_DEFAULTS, SERVER_ENVIRONMENT, ServerConfigFile } from "./config/server-schema.ts";
 export type { TC_ROUTES } from "./tc/routes.ts";
+export type { TXN_ROUTES } from "./txn/routes.ts";
+export { TXNS_SHOWN_PER_PAGE_MAX } from "./txn/limits.ts";
 export { describeMistakes, type Shape, shape, typedQuery, type ValueOf } from "./shape.ts";
 export { snakeKey, toSnake } from "./snake-case.ts";

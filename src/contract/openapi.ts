@@ -22,6 +22,11 @@ const HEADERS = {
       "sequence:hash of an event that was seen: 409 HISTORY_REWRITTEN where this cluster's history has another one.",
     schema: { type: "string", pattern: "^[0-9]{1,15}:[0-9a-f]{64}$" },
   },
+  "X-Tenure-On-Behalf-Of": {
+    description:
+      "Set by a server that forwards the call: the name of whoever called it. Of others it is not looked at.",
+    schema: { type: "string", minLength: 1 },
+  },
   "X-Tenure-TC-Forwarded": {
     description: "Set by a coordinator that forwards the call to the leader. Such a call is forwarded no further.",
     schema: { type: "string", minLength: 1 },

@@ -16,6 +16,7 @@ import {
 import { typedQuery } from "./shape.ts";
 import { type RouteId, ROUTES } from "./routes.ts";
 import type { Route } from "./route.ts";
+import { TXNS_SHOWN_PER_PAGE_MAX } from "./txn/limits.ts";
 
 const DAY_MS = 86_400_000;
 const long = (length: number): string => "x".repeat(length);
@@ -60,6 +61,13 @@ const NODE_ID: Bounds = [
   ["n".repeat(63), "n".repeat(64)],
   ["n-1", "-n"],
   ["n1", "N1"],
+];
+
+const TXN_ID: Bounds = [
+  ["01890000-0000-7000-8000-00000000000f", "01890000-0000-7000-8000-00000000000F"],
+  ["01890000-0000-7000-8000-000000000000", "01890000-0000-4000-8000-000000000000"],
+  ["01890000-0000-7000-bfff-000000000000", "01890000-0000-7000-cfff-000000000000"],
+  ["01890000-0000-7000-8000-000000000000", "01890000000070008000000000000000"],
 ];
 
 /** By parameter; where it means something else on one route, by route and parameter. */
@@ -157,6 +165,10 @@ const TABLE: Readonly<Record<string, Bounds>> = {
   "deleteValue.epoch": COUNT,
   if_version: WHOLE,
   "watchValues.after": WHOLE,
+  in_doubt: BOOLEAN,
+  "txns.after": TXN_ID,
+  "txns.limit": upTo(TXNS_SHOWN_PER_PAGE_MAX),
+  "txnById.id": TXN_ID,
   "revokeKey.name": [
     ["x".repeat(API_KEY_NAME_BYTES_MAX), "x".repeat(API_KEY_NAME_BYTES_MAX + 1)],
     ["a.b_c-D", "a b"],

@@ -59,12 +59,18 @@ export type HeaderName =
   | "Idempotency-Key"
   | "Last-Event-ID"
   | "X-Tenure-Event-Point"
+  | "X-Tenure-On-Behalf-Of"
   | "X-Tenure-TC-Forwarded"
   | "X-Tenure-TC-Leave-Fanout"
   | "X-Tenure-TC-Replicate";
 
 /** By the field's name: the code where it is missing, and where it is wrong, or something in it. */
 export type FieldErrors = Readonly<Record<string, readonly [missing: ErrorCode, wrong: ErrorCode]>>;
+
+/** Of all of them, each once. */
+export function codesOf<const Fields extends FieldErrors>(fields: Fields): Fields[keyof Fields][number][] {
+  return [...new Set<ErrorCode>(Object.values(fields).flat())];
+}
 
 /**
  * METHOD_NOT_ALLOWED and NOT_FOUND stand for paths that are no route. INTERNAL is a mistake of ours on a read; a write that

@@ -12,6 +12,7 @@ import * as requests from "./requests.ts";
 import { READ, READ_ERRORS, type Route, WRITE_ERRORS } from "./route.ts";
 import { shape } from "./shape.ts";
 import { TC_ROUTES } from "./tc/routes.ts";
+import { TXN_ROUTES } from "./txn/routes.ts";
 import { VALUE_ROUTES } from "./values/routes.ts";
 
 const MEMBER_ERRORS = [
@@ -247,6 +248,7 @@ export const ROUTES = {
   ...REGISTRY_ROUTES,
   ...MESH_STATE_ROUTES,
   ...TC_ROUTES,
+  ...TXN_ROUTES,
 } as const satisfies Readonly<Record<string, Route>>;
 
 export type RouteId = keyof typeof ROUTES;

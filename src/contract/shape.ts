@@ -44,6 +44,43 @@ export function shape<Schema extends TSchema>(
   };
 }
 
+/** What is checked as `checked` is, and is shown as `schema` to whoever reads what is allowed: a refinement hides what it looks at. */
+export function shapeShown<Schema extends TSchema>(checked: Schema, schema: TSchema): Shape<Static<Schema>> {
+  return { ...shape(checked), schema };
+}
+
+/**
+ * An object of one of several kinds, told apart by a field that names the kind. Its mistakes are those of the kind that is meant: a union would tell those
+ * of all others too.
+ */
+export function oneOfKinds<const Kinds extends readonly TObject[]>(field: string, ...kinds: Kinds) {
+  const shapes = new Map(kinds.map((kind) => [kindOf(kind, field), shape(kind)]));
+  const named = Type.Object({ [field]: Type.Enum([...shapes.keys()]) });
+  /** The checker asks several times what is wrong, and a value may be large. */
+  const known = new WeakMap<object, string>();
+  const mistakeOf = (value: unknown): string | null => {
+    if (typeof value !== "object" || value === null) return null;
+    const before = known.get(value);
+    if (before !== undefined) return before;
+    const name = (value as Readonly<Record<string, unknown>>)[field] as string;
+    const found = shapes.get(name)?.check(value);
+    if (found === undefined || found.ok) return null;
+    const mistake = `is no ${name}: ${describeMistakes(found.mistakes, "it").replace(/\.$/, "")}`;
+    known.set(value, mistake);
+    return mistake;
+  };
+  return Type.Refine(
+    Type.Unsafe<Static<Kinds[number]>>(named),
+    (value: unknown) => mistakeOf(value) === null,
+    (value: unknown) => mistakeOf(value) ?? `must have a known ${field}`,
+  );
+}
+
+function kindOf({ properties }: TObject, field: string): string {
+  const { enum: names = [] }: { readonly enum?: readonly string[] } = properties[field] ?? {};
+  return names[0] ?? "";
+}
+
 /**
  * One of two objects, told apart by a field that only the second has: so that mistakes are those of the one that is meant.
  * `oneName` says what the first is, to whoever sends both at once.

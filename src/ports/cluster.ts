@@ -149,6 +149,7 @@ export type AlertName =
   | "tc_voter_missing"
   | "tc_cluster_mismatch"
   | "tc_identity_shared"
+  | "txn_in_doubt"
   | "cluster_paused";
 
 export interface SnapshotView {

@@ -12,6 +12,8 @@ export interface StoredValue {
   /** Of the leader that wrote it, where the write named them. */
   readonly scope?: string | undefined;
   readonly epoch?: number | undefined;
+  /** The id of the transaction over islands that has locked it: prepared, and not decided yet. Of what was read, not of what is watched. */
+  readonly pendingTxn?: string | undefined;
 }
 
 /** Of a watch. */

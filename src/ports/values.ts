@@ -64,6 +64,8 @@ export interface ValueView {
   readonly updatedAtMs: number;
   /** With which it was written; null: without one. */
   readonly fence: ValueFence | null;
+  /** The transaction that locks it: prepared here, and not decided yet. Null: none. */
+  readonly pendingTxn: string | null;
 }
 
 export interface ValuesList {

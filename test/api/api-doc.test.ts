@@ -7,6 +7,7 @@ import { expect, it } from "vitest";
 import { API_LIMITS } from "../../src/api/index.ts";
 import { VALUE_BODY_BYTES_MAX } from "../../src/contract/limits.ts";
 import { LEASE_BODY_BYTES_MAX, MEMBER_BODY_BYTES_MAX } from "../../src/contract/tc/limits.ts";
+import * as txn from "../../src/contract/txn/limits.ts";
 import {
   COMMON_ERRORS,
   EVENTS_PER_PAGE_MAX,
@@ -101,7 +102,7 @@ it("names the errors that any route may answer, and the bounds as they are", () 
   const shown = (value: number): string => value.toLocaleString("en-GB");
   const kib = (bytes: number): number => Math.ceil(bytes / 1024);
   for (const text of [
-    `${kib(LEASE_BODY_BYTES_MAX)} KiB and ${kib(MEMBER_BODY_BYTES_MAX)} KiB where coordinators do (413)`,
+    `${kib(LEASE_BODY_BYTES_MAX)} KiB and ${kib(MEMBER_BODY_BYTES_MAX)} KiB where coordinators do, ${kib(txn.TXN_NOTE_BODY_BYTES_MAX)} KiB to ${shown(kib(txn.TXN_BATCH_BODY_BYTES_MAX))} KiB where`,
     `A body with a roster may have ${kib(LEASE_BODY_BYTES_MAX)} KiB, the others ${kib(MEMBER_BODY_BYTES_MAX)} KiB`,
     `with 1 to ${limits.MEMBERS_MAX} voters, each once, and at most ${limits.REGISTRY_ENTRIES_MAX}\nendpoints`,
     `of ${limits.API_URL_LENGTH_MAX} characters at most`,
@@ -117,6 +118,28 @@ it("names the errors that any route may answer, and the bounds as they are", () 
     `request in ${API_LIMITS.requestTimeoutMs / 1_000} s`,
     `${shown(API_LIMITS.adminPerWindow)} admin calls`,
     `${shown(API_LIMITS.acquirePerWindow)} campaigns`,
+  ]) {
+    expect(markdown).toContain(text);
+  }
+});
+
+it("names the bounds of transactions over islands as they are", () => {
+  const shown = (value: number): string => value.toLocaleString("en-GB");
+  const kib = (bytes: number): string => shown(Math.ceil(bytes / 1024));
+  for (const text of [
+    `each island once, ${limits.TXN_PARTICIPANTS_MAX} of them at most, each with 1 to ${limits.TXN_OPERATIONS_MAX} [operations]`,
+    `at most ${limits.TXN_REQUIRES_MAX} of \`{backend_hash, scope, epoch}\``,
+    `${shown(limits.TXN_TIMEOUT_MS_MIN)} to ${shown(limits.TXN_TIMEOUT_MS_MAX)}, default ${shown(limits.TXN_TIMEOUT_MS)}`,
+    `(at most ${shown(limits.TXN_STAGED_MS_MAX)})`,
+    `have ${kib(limits.TXN_BYTES_MAX)} KiB as JSON at most`,
+    `${kib(txn.TXN_BODY_BYTES_MAX)} KiB with operations of a client, ${kib(txn.TXN_CALL_BODY_BYTES_MAX)} KiB with those of an island, ${kib(txn.TXN_BATCH_BODY_BYTES_MAX)} KiB of a batch, the others ${kib(txn.TXN_NOTE_BODY_BYTES_MAX)} KiB`,
+    `1 to ${limits.TXN_BATCH_MAX} of \`{call, body}\``,
+    `about \`ids\` (at most ${limits.TXN_BATCH_MAX})`,
+    `\`message\` (at most ${shown(limits.TXN_MESSAGE_BYTES_MAX)} bytes)`,
+    `at most ${limits.TXNS_PER_PAGE_MAX}, after the id`,
+    `at most \`limit\` (1 to ${txn.TXNS_SHOWN_PER_PAGE_MAX}, default ${txn.TXNS_SHOWN_PER_PAGE_MAX}) after the id`,
+    `older than ${limits.TXN_AGE_MS_MAX / 3_600_000} hours`,
+    `more than ${limits.TXN_AHEAD_MS_MAX / 60_000} minutes ahead`,
   ]) {
     expect(markdown).toContain(text);
   }

@@ -342,9 +342,9 @@ describe("mutations where nobody may take them", () => {
     ["/v1/values/x", undefined, "DELETE"],
   ] as const;
 
-  it("the list above is every write of the contract, but for those of jobs, which job-leadership.test.ts has", () => {
+  it("the list above is every write of the contract, but for those of jobs and of transactions, which job-leadership.test.ts and txn-routes.test.ts have", () => {
     const paths = Object.values(ROUTES as Record<string, Route>).filter(
-      ({ kind, isFenced }) => kind === "write" && isFenced !== true,
+      ({ kind, isFenced, identities }) => kind === "write" && isFenced !== true && identities === undefined,
     );
     expect(writes.map(([path]) => path).sort()).toEqual(
       paths.map(({ path }) => path.replace(/:scope|:id|:name/, "x")).sort(),

@@ -16,6 +16,8 @@ import { startApi, type TestApi } from "./test-api.ts";
 
 const LOOKS = ["tc", "server", "operator"] as const;
 const SERVERS = ["server"] as const;
+const CLIENTS = ["tc", "server"] as const;
+const PEOPLE = ["tc", "operator"] as const;
 /** Written down a second time on purpose: a route for certificates that is not here fails the test. */
 const KINDS: Readonly<Record<string, readonly IdentityKind[]>> = {
   "GET /v1/tc/leader": LOOKS,
@@ -28,6 +30,19 @@ const KINDS: Readonly<Record<string, readonly IdentityKind[]>> = {
   "POST /v1/tc/rm/register": SERVERS,
   "POST /v1/tc/rm/unregister": SERVERS,
   "GET /v1/tc/rm/list": LOOKS,
+  "POST /v1/txn": CLIENTS,
+  "POST /v1/txn/stage": CLIENTS,
+  "POST /v1/txn/decide": CLIENTS,
+  "POST /v1/txn/prepare": SERVERS,
+  "POST /v1/txn/commit": SERVERS,
+  "POST /v1/txn/rollback": SERVERS,
+  "POST /v1/txn/inquire": SERVERS,
+  "POST /v1/txn/settled": SERVERS,
+  "POST /v1/txn/recover": SERVERS,
+  "POST /v1/txn/batch": SERVERS,
+  "POST /v1/txn/replay": PEOPLE,
+  "GET /v1/txn": PEOPLE,
+  "GET /v1/txn/:id": PEOPLE,
 };
 const ROWS = Object.entries(KINDS).map(([route, kinds]) => {
   const [method = "", path = ""] = route.split(" ");
@@ -268,9 +283,10 @@ describe("with tc.disable_auth", () => {
       for (const { path } of reads) {
         expect([401, 403], `${path} ${key}`).not.toContain((await api.call("GET", path, undefined, key)).status);
       }
-      for (const { path } of calls) {
+      for (const { path, kinds } of calls) {
         const { status, json } = await api.call("POST", path, { nonsense: 1 }, key);
-        const code = key === null ? "tc_cluster_identity_missing" : "tc_server_required";
+        const ofServers = key === null ? "tc_cluster_identity_missing" : "tc_server_required";
+        const code = kinds.includes("tc") ? "tc_client_required" : ofServers;
         expect([status, json?.["error"]], path).toEqual([403, code]);
       }
     }

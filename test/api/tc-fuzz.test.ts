@@ -15,7 +15,9 @@ const REQUESTS = 1_000;
 const SEED = 20_261_119;
 const LIMIT_MS = 300_000;
 
-const IDS = (Object.keys(ROUTES) as RouteId[]).filter((id) => (ROUTES[id] as Route).identities !== undefined);
+const IDS = (Object.keys(ROUTES) as RouteId[]).filter(
+  (id) => (ROUTES[id] as Route).identities !== undefined && ROUTES[id].path.startsWith("/v1/tc/"),
+);
 const VOTER = { identity: "n2", incarnation: "b2", endpoint: "https://n2:1" };
 /** With these a body means this voter, and its caller: hardly any draw would. */
 const MEANT = { incarnation: "b2", voter: "n1@a1", tc_cluster_id: "c-1", candidate_id: "n2", leader_id: "n2" };

@@ -109,6 +109,22 @@ export function sourceOf(
             over: { expired: 1, "higher-term": 0, released: 0 },
             refused: { "lease-active": 1 },
           },
+    transactions:
+      server.leaderId === null
+        ? null
+        : {
+            prepared: 2,
+            inDoubt: 1,
+            oldestInDoubtMs: 45_500,
+            kept: 40,
+            undelivered: 1,
+            decided: { committed: 30, "rolled-back": 4 },
+            staleTerms: 1,
+          },
+    decider:
+      server.leaderId === null
+        ? null
+        : { outcomes: { committed: 20, "rolled-back": 3, unknown: 1, refused: 2 }, running: 5, forwarded: 6 },
     jobs: {
       byState: { pending: 3, assigned: 2, building: 1, cancelling: 0, completed: 9, failed: 1, cancelled: 1 },
       counts: {

@@ -21,7 +21,7 @@ interface Schema {
 
 /** What patterns ask for, here or there. */
 const POOL =
-  `n1 n2 n3 n4 n9 N1 - ${"n".repeat(64)} build a-1 job-1 default ${"a".repeat(64)} pending,failed build:*,worker:offline build:submitted 7 n1@3f9a c-1 a.${"0f".repeat(16)}`.split(
+  `n1 n2 n3 n4 n9 N1 - ${"n".repeat(64)} build a-1 job-1 default ${"a".repeat(64)} pending,failed build:*,worker:offline build:submitted 7 n1@3f9a c-1 a.${"0f".repeat(16)} 01890000-0000-7000-8000-000000000001`.split(
     " ",
   );
 

@@ -22,6 +22,8 @@ export class TestValues implements Values {
   readonly #scopes: TestScopes;
   readonly #values = new Map<string, ValueView>();
   readonly #listeners = new Set<() => void>();
+  /** Names of values, and the transactions that have locked them. */
+  readonly lockedBy = new Map<string, string>();
   #changes: ValueChange[] = [];
   /** Changes up to here are not kept. */
   #forgotten = 0;
@@ -48,7 +50,7 @@ export class TestValues implements Values {
   putTogether(values: Readonly<Record<string, Json>>): void {
     const version = ++this.#version;
     for (const [name, value] of Object.entries(values)) {
-      const view = { name, value, version, updatedAtMs: 1_000 + version, fence: null };
+      const view = { name, value, version, updatedAtMs: 1_000 + version, fence: null, pendingTxn: null };
       this.#values.set(name, view);
       this.#changes.push({ ...view, kind: "put" });
     }
@@ -64,7 +66,7 @@ export class TestValues implements Values {
 
   async put({ name, value, ifVersion, fence }: ValuePut): Promise<{ readonly version: number }> {
     this.#check(name, ifVersion, fence);
-    const view = { name, value, version: ++this.#version, updatedAtMs: 1_000 + this.#version, fence };
+    const view = { name, value, version: ++this.#version, updatedAtMs: 1_000 + this.#version, fence, pendingTxn: null };
     this.#values.set(name, view);
     this.#changed({ ...view, kind: "put" });
     return { version: view.version };
@@ -79,7 +81,8 @@ export class TestValues implements Values {
   }
 
   get(name: string): ValueView | null {
-    return this.#values.get(name) ?? null;
+    const view = this.#values.get(name);
+    return view === undefined ? null : this.#shown(view);
   }
 
   list({ prefix, after, limit }: ValuesList): ValuesPage {
@@ -91,7 +94,7 @@ export class TestValues implements Values {
     for (const one of all.slice(0, limit)) {
       bytes += JSON.stringify(one.value).length;
       if (page.length > 0 && bytes > VALUES_PAGE_BYTES_MAX) break;
-      page.push(one);
+      page.push(this.#shown(one));
     }
     return { values: page, next: page.length < all.length ? page.at(-1)!.name : null, asOf: this.#version };
   }
@@ -119,8 +122,14 @@ export class TestValues implements Values {
     });
   }
 
+  #shown(view: ValueView): ValueView {
+    const pendingTxn = this.lockedBy.get(view.name);
+    return pendingTxn === undefined ? view : { ...view, pendingTxn };
+  }
+
   #check(name: string, ifVersion: number | null, fence: ValuePut["fence"]): void {
     if (this.#cluster.role !== "LEADER") throw new TenureError("NOT_LEADER", "this node does not lead");
+    if (this.lockedBy.has(name)) throw new TenureError("txn_locked", `the value "${name}" is locked`);
     if (fence !== null) {
       const held = this.#scopes.get(fence.scope)?.holder?.epoch;
       if (held !== fence.epoch) throw new StaleEpochError(fence.scope, fence.epoch);

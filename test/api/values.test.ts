@@ -159,6 +159,33 @@ describe("PUT and GET", () => {
     expect((await t.call("PUT", "/v1/values/x", padded)).json?.["error"]).toBe("PAYLOAD_TOO_LARGE");
   });
 
+  it("a value that a transaction has locked says by which, and is not written; another has no such field", async () => {
+    await using t = await startApi();
+    await put(t, "free");
+    await put(t, "x");
+    const id = "01890000-0000-7000-8000-000000000001";
+    t.values.lockedBy.set("x", id);
+    const one = await t.call("GET", "/v1/values/x");
+    fits("value", one.json);
+    expect(one.json).toMatchObject({ name: "x", value: { at: 1 }, pending_txn: id });
+    const list = await t.call("GET", "/v1/values");
+    fits("values", list.json);
+    const [free, x] = (list.json as { values: [object, object] }).values;
+    expect(x).toEqual(one.json);
+    expect(Object.keys(free)).toEqual(["name", "value", "version", "updated_at_ms"]);
+    const before = t.fingerprint();
+    for (const write of [
+      await t.call("PUT", "/v1/values/x", { value: 2 }, "client-key"),
+      await t.call("DELETE", "/v1/values/x", undefined, "client-key"),
+    ])
+      expect([write.status, write.json?.["error"]]).toEqual([409, "txn_locked"]);
+    expect(t.fingerprint()).toBe(before);
+    // What is written by the transaction is a change as every other.
+    t.values.lockedBy.clear();
+    expect((await t.call("PUT", "/v1/values/x", { value: 2 }, "client-key")).status).toBe(200);
+    expect((await t.call("GET", "/v1/values/x")).json).not.toHaveProperty("pending_txn");
+  });
+
   it("deleting what is not there is no error, and says so", async () => {
     await using t = await startApi();
     const { status, json } = await t.call("DELETE", "/v1/values/x", undefined, "client-key");

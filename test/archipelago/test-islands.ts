@@ -1,5 +1,5 @@
-// Islands as real servers of one node each, which coordinate each other over TLS: their certificates, and what each of them shows and logs. `end` ends
-// every process and every proxy, and removes the files.
+// Islands as real servers, of one node each or of more, which coordinate each other over TLS: their certificates, and what each of them shows and logs.
+// `end` ends every process and every proxy, and removes the files. A TestIsland is one node: the whole island, where `nodes` is not given.
 //
 // Each process dials the others through proxies of its own where `isProxied`, so that one way between two islands can be cut.
 
@@ -9,7 +9,15 @@ import { join } from "node:path";
 import type { ServerConfigFile } from "../../src/contract/index.ts";
 import { createCa, issue, type KeyPair } from "../../src/drivers/pki/index.ts";
 import { removeDirectory, temporaryDirectory } from "../servers/directories.ts";
-import { freePort, OPERATOR_KEY, startProxy, type TcpProxy, VIEWER_KEY, waitFor } from "../servers/index.ts";
+import {
+  CALM_ELECTION,
+  freePort,
+  OPERATOR_KEY,
+  startProxy,
+  type TcpProxy,
+  VIEWER_KEY,
+  waitFor,
+} from "../servers/index.ts";
 import { type TenureAnswer, type TenureCall, TenureNode } from "../servers/tenure-node.ts";
 
 export const ISLANDS_START_MS = 240_000;
@@ -51,10 +59,15 @@ export interface Logged {
   readonly voter?: string;
   readonly term?: number;
   readonly epoch?: number;
+  /** Of `chaos txn`: see its txn-kill-hook.ts. */
+  readonly point?: string;
+  readonly order?: number;
 }
 
 export interface IslandsOptions {
   readonly islands?: number | undefined;
+  /** Of each island; with more than one they are called i1n1, i1n2, … */
+  readonly nodes?: number | undefined;
   readonly isProxied?: boolean | undefined;
   readonly nodeFlags?: readonly string[] | undefined;
 }
@@ -64,18 +77,24 @@ export interface Leads {
   readonly term: number;
 }
 
+/** PEM text: whom it trusts, and who it is. */
+export type TestCertificate = KeyPair & { readonly ca: string };
+
 export class TestIsland {
   readonly id: string;
   readonly node: TenureNode;
   readonly logged: Logged[] = [];
   /** The way to each other island, by its id. */
   readonly links = new Map<string, TcpProxy>();
+  /** Whether it founds its island's cluster; the others of it are invited. */
+  readonly isFounder: boolean;
   readonly #ca: KeyPair;
   #shown: KeyPair | null = null;
 
   /** Not for tests: TestIslands makes these. */
-  constructor(node: TenureNode, ca: KeyPair) {
+  constructor(node: TenureNode, ca: KeyPair, isFounder: boolean) {
     this.id = node.id;
+    this.isFounder = isFounder;
     this.node = node;
     this.#ca = ca;
     let rest = "";
@@ -101,7 +120,7 @@ export class TestIsland {
 
   /** On an empty disk it founds a cluster of its own. */
   start(): void {
-    this.node.start(existsSync(this.node.dataDir) ? [] : ["--bootstrap"]);
+    this.node.start(existsSync(this.node.dataDir) || !this.isFounder ? [] : ["--bootstrap"]);
   }
 
   async restart(): Promise<void> {
@@ -109,13 +128,14 @@ export class TestIsland {
     this.start();
   }
 
-  /** A call at this island by the server `as`, with its certificate. */
+  /** A call at this island by the server `as`, with its certificate, or with one of a client. */
   call<T = Readonly<Record<string, unknown>>>(
     path: string,
     call: TenureCall = {},
-    as: TestIsland = this,
+    as: TestIsland | TestCertificate = this,
   ): Promise<TenureAnswer<T>> {
-    return this.node.call<T>(path, { ...call, tls: { ca: this.#ca.cert, ...as.#shown! } });
+    const tls = as instanceof TestIsland ? { ca: this.#ca.cert, ...as.#shown! } : as;
+    return this.node.call<T>(path, { ...call, tls });
   }
 
   /** Null: it does not run, or does not answer soon. */
@@ -174,7 +194,7 @@ export class TestIslands implements AsyncDisposable {
       options,
     );
     try {
-      for (let at = 1; at <= (options.islands ?? 3); at++) await islands.add(`i${at}`);
+      for (let at = 1; at <= (options.islands ?? 3); at++) await islands.#addIsland(`i${at}`, options.nodes ?? 1);
       const urls = islands.all.map(({ url }) => url);
       for (const { node } of islands.all) node.configure({ tc: { join: urls } });
       if (options.isProxied === true) await islands.#link();
@@ -199,8 +219,26 @@ export class TestIslands implements AsyncDisposable {
     return found;
   }
 
+  /** Of a program that asks for transactions, or of an operator. */
+  async issue(kind: "tc" | "sdk" | "operator", name: string): Promise<TestCertificate> {
+    const identity = { trustDomain: TRUST_DOMAIN, kind, name };
+    return {
+      ca: this.#ca.cert,
+      ...(await issue({ ca: this.#ca, identity, hosts: [], days: DAYS, nowMs: Date.now() })),
+    };
+  }
+
+  async #addIsland(id: string, count: number): Promise<void> {
+    const ids = Array.from({ length: count }, (_, at) => (count === 1 ? id : `${id}n${at + 1}`));
+    const nodes: TenureNode[] = [];
+    for (const one of ids) nodes.push((await this.add(one, one === ids[0])).node);
+    if (count === 1) return;
+    const peers = Object.fromEntries(nodes.map((node) => [node.id, node.peerAddress]));
+    for (const node of nodes) node.configure({ peers, bootstrap: { expect: ids }, election: CALM_ELECTION });
+  }
+
   /** One more, which joins those that there are; not started. */
-  async add(id: string): Promise<TestIsland> {
+  async add(id: string, isFounder = true): Promise<TestIsland> {
     const home = join(this.directory, id);
     const listen = `${HOST}:${await freePort()}`;
     const node = new TenureNode(home, {
@@ -216,7 +254,7 @@ export class TestIslands implements AsyncDisposable {
       ...(this.#islands.length === 0 ? {} : { tc: { join: this.#islands.map(({ url }) => url) } }),
     });
     node.nodeFlags = this.#options.nodeFlags ?? [];
-    const island = new TestIsland(node, this.#ca);
+    const island = new TestIsland(node, this.#ca, isFounder);
     await island.certify();
     this.#islands.push(island);
     return island;

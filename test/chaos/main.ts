@@ -1,4 +1,4 @@
-// `npm run chaos -- cluster` is in cluster-command.ts, `-- jobs` in jobs-command.ts, `-- node` in node-command.ts, `-- mesh` in mesh-command.ts, `-- tc` in tc-command.ts. `npm run chaos -- gate`: leadership, gate and fence under real faults, beside controls that have no fence. Progress goes
+// `npm run chaos -- cluster` is in cluster-command.ts, `-- jobs` in jobs-command.ts, `-- node` in node-command.ts, `-- mesh` in mesh-command.ts, `-- tc` in tc-command.ts, `-- txn` in txn-command.ts. `npm run chaos -- gate`: leadership, gate and fence under real faults, beside controls that have no fence. Progress goes
 // to standard error; the result, as text or with --json as one object in the last line, to standard output.
 
 import { seededRandom } from "../../src/core/kit/random.ts";
@@ -19,6 +19,7 @@ import { postgresStage } from "./postgres-stage.ts";
 import { serversStage } from "./servers-stage.ts";
 import type { Stage } from "./stage.ts";
 import { tcCommand } from "./tc-command.ts";
+import { txnCommand } from "./txn-command.ts";
 
 /** Shorter than the library's own, so that a stop costs 2 s and not 6 s. */
 const TIMING: Timing = { serverTimeoutMs: 2_000, heartbeatMs: 300, marginMs: 500 };
@@ -40,6 +41,7 @@ async function main(args: readonly string[]): Promise<number> {
     if (args[0] === "node") return await nodeCommand(args.slice(1));
     if (args[0] === "mesh") return await meshCommand(args.slice(1));
     if (args[0] === "tc") return await tcCommand(args.slice(1));
+    if (args[0] === "txn") return await txnCommand(args.slice(1));
     const flags = readFlags(args, freshSeed);
     if (flags === undefined) {
       process.stdout.write(HELP);

@@ -28,6 +28,7 @@ import { scope } from "../../src/cli/scope/command.ts";
 import { nextFire } from "../../src/node/worlds/system.ts";
 import { server } from "../../src/cli/server/command.ts";
 import { tc } from "../../src/cli/tc/command.ts";
+import { txn } from "../../src/cli/txn/command.ts";
 import { value } from "../../src/cli/value/command.ts";
 import { support } from "../../src/cli/support/command.ts";
 import { ERRORS, TenureError } from "../../src/core/kit/errors.ts";
@@ -51,6 +52,7 @@ const COMMANDS: Readonly<Record<string, Command>> = {
   event,
   mesh,
   tc,
+  txn,
   cert,
   config,
   support,
@@ -66,6 +68,10 @@ let directory = "";
 beforeAll(() => {
   directory = mkdtempSync(join(tmpdir(), "tenure-wrong-"));
   writeFileSync(join(directory, "n1.toml"), 'node_id = "n1"\ndata_dir = "x"\n');
+  writeFileSync(join(directory, "list.json"), "[]");
+  writeFileSync(join(directory, "id.json"), '{"txn_id":7}');
+  writeFileSync(join(directory, "named.json"), '{"txn_id":"mine"}');
+  writeFileSync(join(directory, "owned.json"), '{"txn_id":"0198a1c2-0000-7000-8000-000000000001"}');
   for (const name of Object.keys(process.env)) if (name.startsWith("TENURE_")) vi.stubEnv(name, undefined);
   vi.stubEnv("XDG_CONFIG_HOME", join(directory, "none"));
 });

@@ -7,6 +7,7 @@ import type { Random } from "../../src/core/kit/random.ts";
 import { peerKey } from "../../src/core/kit/ids.ts";
 import { StateFold } from "../../src/core/state/index.ts";
 import { RaftLeadership } from "../../src/controller/leadership/raft-leadership.ts";
+import { ALONE } from "../../src/controller/scopes/test-scopes.ts";
 import { StateService } from "../../src/controller/state/state.ts";
 import type { Scopes } from "../../src/ports/scopes.ts";
 import type { Lead } from "../../src/ports/consensus.ts";
@@ -298,6 +299,7 @@ function startCluster(options: LeaseRunOptions, oracle: Oracle): RaftCluster<Sta
             leadership: new RaftLeadership(trusting),
             clock,
             random,
+            island: ALONE,
           });
         },
       };

@@ -1,5 +1,5 @@
-// docs/reference/tc-specification.md has a row for each item of the specification of the transaction coordinators, and docs/coordinators.md names
-// tests as well: each linked file exists, each quoted title is in its file, and no item is left out.
+// docs/reference/tc-specification.md has a row for each item of the specification of the transaction coordinators; docs/coordinators.md and
+// docs/transactions.md name tests as well: each linked file exists, each quoted title is in its file, and no item is left out.
 
 import { existsSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -8,6 +8,7 @@ import { TC_MUTANTS } from "../../src/sim/mutants/tc-list.ts";
 
 const SPECIFICATION = "docs/reference/tc-specification.md";
 const PAGE = "docs/coordinators.md";
+const TRANSACTIONS = "docs/transactions.md";
 const STATUSES = ["yes", "decision", "not yet"];
 
 const LINK = /\[[^\]]+\]\(([^)#]+)(?:#[^)]*)?\)(?: "((?:[^"]|\\")+)")?/g;
@@ -56,7 +57,7 @@ function rowsOf(text: string): readonly (readonly string[])[] {
   return rows.map((row) => row.slice(2, -2).split(" | "));
 }
 
-describe.each([SPECIFICATION, PAGE])("%s", (page) => {
+describe.each([SPECIFICATION, PAGE, TRANSACTIONS])("%s", (page) => {
   const links = [...read(page).matchAll(LINK)].map(([, path, title]) => ({ path: path!, title }));
 
   it.each(links.filter(({ path }) => !/^[a-z]+:/.test(path)))("$path $title", ({ path, title }) => {
@@ -98,6 +99,14 @@ describe("docs/coordinators.md", () => {
     "%s has a test",
     (line) => expect(line).toMatch(/\]\([^)]+\) "[^"]+"/),
   );
+});
+
+describe(TRANSACTIONS, () => {
+  const [, section = ""] = read(TRANSACTIONS).split("| you may rely on | shown by |\n|---|---|\n");
+  const [table = ""] = section.split("\n\n");
+
+  it("has guarantees", () => expect(table.split("\n").length).toBeGreaterThan(10));
+  it.each(table.split("\n"))("%s has a test", (line) => expect(line).toMatch(/\]\([^)]+\) "[^"]+"/));
 });
 
 it("README.md says how many mistakes are planted in coordinators", () => {

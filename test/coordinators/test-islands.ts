@@ -122,9 +122,10 @@ export class TestIslands {
     return (await this.node(id).view())?.alerts.map(({ name }) => name) ?? [];
   }
 
-  /** A command as an operator gives it, who trusts the authority and has a key. */
-  run(command: string): Promise<Said> {
-    const environment = { TENURE_SERVERS_CA_FILE: join(this.directory, "ca", "ca.crt"), TENURE_API_KEY: VIEWER_KEY };
+  /** A command as an operator gives it, who trusts the authority and has a key; and whatever else is in `variables`. */
+  run(command: string, variables: Readonly<Record<string, string>> = {}): Promise<Said> {
+    const own = { TENURE_SERVERS_CA_FILE: join(this.directory, "ca", "ca.crt"), TENURE_API_KEY: VIEWER_KEY };
+    const environment = { ...own, ...variables };
     return runCommand(command, { directory: this.directory, environment });
   }
 

@@ -28,7 +28,7 @@ test(
         });
         if (node.id !== "n3") return;
         // A release that speaks no protocol 5 has no such record.
-        const edit = { file: "drivers/wire/handshake/hello.ts", find: "PROTOCOL_MAX = 6", replace: "PROTOCOL_MAX = 4" };
+        const edit = { file: "drivers/wire/handshake/hello.ts", find: "PROTOCOL_MAX = 7", replace: "PROTOCOL_MAX = 4" };
         node.nodeFlags = writePlant(join(node.home, "plant.mjs"), [edit]);
       },
     });

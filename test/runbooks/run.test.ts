@@ -34,7 +34,7 @@ const NOT_RUN = [/^timedatectl$/, /^chronyc /, /^systemctl list-timers /, /^jour
 const HAS_JQ = findProgram("jq") !== undefined;
 if (!HAS_JQ) NOT_RUN.push(/ \| jq /);
 /** The rollover of certificates, and three islands, have tests of their own. */
-const ELSEWHERE = ["cluster-certificates.md", "tc-coordinators.md"];
+const ELSEWHERE = ["cluster-certificates.md", "tc-coordinators.md", "txn-in-doubt.md"];
 const IN_A_MESH = ["mesh-fork.md", "mesh-peer-lagging.md", "mesh-peer-unreachable.md", "mesh-sites.md"];
 const ON_POSTGRES = [
   "database-failover.md",

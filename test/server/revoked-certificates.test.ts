@@ -248,7 +248,7 @@ test("the first revocation waits for the last node that is upgraded", { timeout:
     prepare: (node) => {
       if (node.id !== "n3") return;
       // A release that speaks no protocol 4 has no such record.
-      const edit = { file: "drivers/wire/handshake/hello.ts", find: "PROTOCOL_MAX = 6", replace: "PROTOCOL_MAX = 3" };
+      const edit = { file: "drivers/wire/handshake/hello.ts", find: "PROTOCOL_MAX = 7", replace: "PROTOCOL_MAX = 3" };
       node.nodeFlags = writePlant(join(node.home, "plant.mjs"), [edit]);
     },
   });

@@ -14,7 +14,7 @@ test("the first value waits for the last node that is upgraded; scopes do not", 
     prepare: (node) => {
       if (node.id !== "n3") return;
       // A release that speaks no protocol 6 stops at such a record.
-      const edit = { file: "drivers/wire/handshake/hello.ts", find: "PROTOCOL_MAX = 6", replace: "PROTOCOL_MAX = 5" };
+      const edit = { file: "drivers/wire/handshake/hello.ts", find: "PROTOCOL_MAX = 7", replace: "PROTOCOL_MAX = 5" };
       node.nodeFlags = writePlant(join(node.home, "plant.mjs"), [edit]);
     },
   });

@@ -15,6 +15,10 @@ if (noBrowser) console.log("there is no chromium on PATH: the page of islands is
 /** What is looked at by people; nothing is written where it is not set. */
 const pictures = process.env["TENURE_TEST_PICTURES"];
 const POLL = { timeout: 60_000, interval: 250 };
+interface Hashed {
+  readonly backend_hash: string;
+}
+
 const IDS = ["island-1", "island-2", "island-3"] as const;
 
 const text = async (page: Page, selector: string): Promise<string> =>
@@ -50,6 +54,52 @@ describe.skipIf(noBrowser)("the page of islands", () => {
     await browser?.close();
     await islands?.end();
   });
+
+  it(
+    "lists transactions in doubt: since when, what is locked, their home, and where the island is that is waited for",
+    async () => {
+      await using watched = await opened(browser, islands.node("island-1").url, "?view=islands");
+      const { page, errors } = watched;
+      await shown(page, "section[aria-labelledby=txn-title] .empty").toBe("None waits for another island.");
+      const now = Date.now();
+      const id = (last: number): string => `01980000-0000-7000-8000-00000000000${last}`;
+      await page.route("**/v1/islands", async (route) => {
+        const response = await route.fetch();
+        const view = (await response.json()) as { self: Hashed; registry: (Hashed & { endpoint: string })[] };
+        const own = view.self.backend_hash;
+        const other = view.registry.find(({ backend_hash: hash }) => hash !== own)!.backend_hash;
+        const common = { timeout_ms: 5_000, locks_count: 1 };
+        const waiting = [
+          {
+            txn_id: id(1),
+            home: other,
+            phase: "prepared",
+            at_ms: now - 65_000,
+            locks: ["value orders/cursor"],
+            waits_for: [other],
+          },
+          { txn_id: id(2), home: own, phase: "committed", at_ms: now - 100, locks: [], waits_for: [other] },
+        ].map((one) => ({ ...common, ...one }));
+        const counts = { prepared: 1, in_doubt: 1, oldest_in_doubt_ms: 60_000, undelivered_jobs: 3 };
+        const transactions = { ...counts, waiting, is_all: false };
+        await route.fulfill({ response, json: { ...view, transactions } });
+      });
+      await shown(page, "#txn-advice").toContain("1 transaction is in doubt, the oldest for 60 s");
+      await shown(page, "#txn-waiting tbody tr:first-child").toMatch(
+        new RegExp(`^${id(1)}prepared, in doubt.*value orders/cursor.*https://127`),
+      );
+      await shown(page, "#txn-waiting tbody tr:nth-child(2)").toMatch(/committed.*this island/);
+      await shown(page, "#txn-jobs").toBe("3");
+      for (const width of [1280, 420]) {
+        await page.setViewportSize({ width, height: 900 });
+        expect(await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth")).toBeLessThanOrEqual(0);
+        await picture(page, `islands-transactions-${width}`);
+      }
+      await page.unrouteAll({ behavior: "ignoreErrors" });
+      expect(errors).toEqual([]);
+    },
+    POLL.timeout * 2,
+  );
 
   it(
     "shows who leads and votes, and says what to do when a voter and then the majority is gone",

@@ -2,7 +2,7 @@
 // island's own nodes know: the page never connects to another island.
 
 import { computed } from "@preact/signals";
-import type { IslandsView } from "../../src/client/index.ts";
+import type { IslandsView, IslandTransactionsView } from "../../src/client/index.ts";
 import {
   adviceOf,
   type IslandEntry,
@@ -18,6 +18,7 @@ import { nodes, read } from "./nodes.ts";
 import { now } from "./page.ts";
 import { Badge, Columns, Failed } from "./parts.tsx";
 import { READ_LIMIT_MS, readAt } from "./request.ts";
+import { doubtAdvice, type WaitingRow, waitingRows } from "./transactions.ts";
 import { ago, fullTime } from "./words.ts";
 
 /** Not asked for: where there is no coordinator the answer is an error. */
@@ -59,6 +60,7 @@ function Islands() {
           <Registry entries={registryOf(data)} />
         </section>
       )}
+      {data?.transactions && <Transactions view={data} transactions={data.transactions} />}
     </>
   );
 }
@@ -157,6 +159,72 @@ function Registry({ entries }: { readonly entries: readonly IslandEntry[] }) {
                 <code>{backendHash.slice(0, 12)}…</code> {isOwn && <span class="hint">this island</span>}
               </th>
               <td class="theirs">{endpoints.join(", ")}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+interface TransactionsProps {
+  readonly view: IslandsView;
+  readonly transactions: IslandTransactionsView;
+}
+
+function Transactions({ view, transactions }: TransactionsProps) {
+  const advice = doubtAdvice(transactions);
+  const { waiting, isAll, prepared, inDoubt, undeliveredJobs } = transactions;
+  return (
+    <section aria-labelledby="txn-title">
+      <h2 id="txn-title">Transactions on this island</h2>
+      {advice !== null && (
+        <ul class="alerts" id="txn-advice">
+          <li class="warn">{advice}</li>
+        </ul>
+      )}
+      <dl class="facts">
+        <dt>Prepared, not decided</dt>
+        <dd id="txn-prepared">{prepared}</dd>
+        <dt>In doubt</dt>
+        <dd id="txn-in-doubt">{inDoubt}</dd>
+        <dt>Jobs to submit</dt>
+        <dd id="txn-jobs">{undeliveredJobs}</dd>
+      </dl>
+      {waiting.length === 0 ? (
+        <p class="hint empty">None waits for another island.</p>
+      ) : (
+        <Waiting rows={waitingRows(view, now.value)} />
+      )}
+      {!isAll && <p class="hint">There are more: tenure txn list --in-doubt has all of them.</p>}
+    </section>
+  );
+}
+
+function Waiting({ rows }: { readonly rows: readonly WaitingRow[] }) {
+  return (
+    <div class="scroll">
+      <table id="txn-waiting">
+        <Columns names={["Transaction", "Phase", "Since", "Locks here", "Home", "Waits for"]} />
+        <tbody>
+          {rows.map(({ id, phase, sinceMs, locks, home, waitsFor }) => (
+            <tr key={id}>
+              <th scope="row">
+                <code class="theirs">{id}</code>
+              </th>
+              <td>
+                <Badge {...phase} />
+              </td>
+              <td title={fullTime(sinceMs)}>{ago(sinceMs, now.value)}</td>
+              <td class="theirs">{locks === "" ? "-" : locks}</td>
+              <td class="theirs">{home}</td>
+              <td class="theirs">
+                {waitsFor.map(({ backendHash, text }) => (
+                  <div key={backendHash} title={backendHash}>
+                    {text}
+                  </div>
+                ))}
+              </td>
             </tr>
           ))}
         </tbody>

@@ -8,7 +8,7 @@ import { client } from "./events.ts";
 import { useLoaded } from "./load.ts";
 import { cluster, read } from "./nodes.ts";
 import { address, go, now } from "./page.ts";
-import { Columns, Failed, Link } from "./parts.tsx";
+import { Badge, Columns, Failed, Link } from "./parts.tsx";
 import { Steer } from "./steer.tsx";
 import { Typed } from "./typed.tsx";
 import { contentText, type ListedValue, measured } from "./values.ts";
@@ -138,6 +138,7 @@ function ValueRows({ value, remove }: { readonly value: ListedValue; readonly re
           <Link to={{ value: isOpen ? "" : name }} class="theirs" expanded={isOpen}>
             {name}
           </Link>
+          <Locked value={value} />
         </th>
         <td>{version}</td>
         <td>{sizeText(bytes)}</td>
@@ -157,6 +158,18 @@ function ValueRows({ value, remove }: { readonly value: ListedValue; readonly re
         </tr>
       )}
     </>
+  );
+}
+
+/** It can be read, and not written, until that transaction is decided. */
+function Locked({ value: { pendingTxn } }: { readonly value: StoredValue }) {
+  if (pendingTxn === undefined) return null;
+  const why = `Locked by the transaction ${pendingTxn}, which is prepared here and not decided yet. See the page Islands.`;
+  return (
+    <span title={why}>
+      {" "}
+      <Badge tone="busy" text="locked" />
+    </span>
   );
 }
 
@@ -206,6 +219,7 @@ function Elsewhere({ name }: { readonly name: string }) {
                 written by <Writer value={data} />
               </>
             )}
+            <Locked value={data} />
           </p>
           <Content value={data} />
         </>

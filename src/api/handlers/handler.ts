@@ -71,6 +71,8 @@ export interface Service {
   readonly meshState?: ApiOptions["meshState"];
   readonly arrivals?: ApiOptions["arrivals"];
   readonly coordinators?: ApiOptions["coordinators"];
+  readonly transactions?: ApiOptions["transactions"];
+  readonly txnDecider?: ApiOptions["txnDecider"];
   readonly nodeId: string;
   readonly clock: Clock;
   readonly nextTurn?: ApiOptions["nextTurn"];

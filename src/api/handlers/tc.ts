@@ -4,13 +4,14 @@
 // machine has it: this node is a member again, or leaves its cluster.
 
 import type { TC_ROUTES } from "../../contract/index.ts";
-import { incarnationOf, nodeIdOf } from "../../core/kit/ids.ts";
+import { nodeIdOf } from "../../core/kit/ids.ts";
 import type { VoterRequest } from "../../core/lease/model.ts";
 import { doneBody, registryBody, statusBody, unixSeconds } from "../../core/lease/wire-answers.ts";
 import { acquireOf, FORWARDED_HEADERS, LEAVE_FANOUT_HEADERS, releaseOf, renewOf } from "../../core/lease/wire-calls.ts";
-import type { Coordinators, LeaveResult, MembersView, VoterView } from "../../ports/coordinators.ts";
+import type { Coordinators, LeaveResult, MembersView } from "../../ports/coordinators.ts";
 import { Refusal } from "../refusal.ts";
 import type { Answer, Call, Handlers, Service } from "./handler.ts";
+import { islandsShown, voterShown } from "./islands.ts";
 import { serverIdOf } from "./tc-caller.ts";
 import { refusedChange, refusedLease } from "./tc-refusals.ts";
 
@@ -28,7 +29,7 @@ export function tcHandlers(service: Service): Pick<Handlers, Ids> {
     tcRegister: (call) => changeRegistry(service, call, "register"),
     tcUnregister: (call) => changeRegistry(service, call, "unregister"),
     tcBackends: () => ({ body: backends(running(service)) }),
-    islands: () => ({ body: islands(running(service)) }),
+    islands: () => ({ body: islandsShown(running(service), service.transactions) }),
   };
 }
 
@@ -125,10 +126,6 @@ function membersList(members: MembersView): object {
   return { ...membersShown(members), voters: voters.map(voterShown), quorum, roster };
 }
 
-function voterShown({ peer, endpoint, state }: VoterView): object {
-  return { identity: nodeIdOf(peer), incarnation: incarnationOf(peer), endpoint, state };
-}
-
 function backends(coordinators: Coordinators): object {
   const { entries, updatedAtMs } = coordinators.registry();
   const byHash = Map.groupBy(entries, ({ backendHash }) => backendHash);
@@ -137,38 +134,6 @@ function backends(coordinators: Coordinators): object {
     endpoints: all.map(({ endpoint }) => endpoint),
   }));
   return { backends: shown, updated_at_unix: unixSeconds(updatedAtMs) };
-}
-
-function islands(coordinators: Coordinators): object {
-  const { self, endpoint } = coordinators;
-  const { clusterId, term, roster, isLeaving, backendHash, ...view } = coordinators.view();
-  const { leases, voters, quorum } = coordinators.members();
-  const { entries, updatedAtMs } = coordinators.registry();
-  const identity = { identity: nodeIdOf(self), incarnation: incarnationOf(self), endpoint };
-  return {
-    self: { ...identity, tc_cluster_id: clusterId, term, roster, leaving: isLeaving, backend_hash: backendHash },
-    leader: view.leader && {
-      identity: nodeIdOf(view.leader.peer),
-      incarnation: incarnationOf(view.leader.peer),
-      endpoint: view.leader.endpoint,
-      term: view.leader.term,
-      expires_at_ms: view.leaderExpiresAtMs,
-    },
-    acts_in_term: view.actsInTerm,
-    waits_for: view.waitsFor,
-    left: view.hasLeft,
-    members: leases.map((lease) => ({
-      identity: lease.identity,
-      endpoint: lease.endpoint,
-      updated_at_ms: lease.updatedAtMs,
-      expires_at_ms: lease.expiresAtMs,
-    })),
-    voters: voters.map(voterShown),
-    quorum,
-    roster,
-    registry: entries.map((entry) => ({ backend_hash: entry.backendHash, endpoint: entry.endpoint })),
-    registry_updated_at_ms: updatedAtMs,
-  };
 }
 
 function isSet(value: string | undefined): boolean {

@@ -3,7 +3,7 @@
 import { toSnake } from "../../contract/index.ts";
 import { TenureError, VersionConflictError } from "../../core/kit/errors.ts";
 import { VALUES_PER_PAGE_MAX } from "../../core/kit/limits.ts";
-import type { ValueFence } from "../../ports/values.ts";
+import type { ValueFence, ValueView } from "../../ports/values.ts";
 import { valueWire } from "../streams/value-frames.ts";
 import { ValueStreams } from "../streams/value-stream.ts";
 import type { Handlers, Service } from "./handler.ts";
@@ -22,7 +22,7 @@ export function valueHandlers(service: Service): Pick<Handlers, Ids> {
       const { prefix = "", after = null, limit = VALUES_PER_PAGE_MAX } = query;
       return inTurn(async () => {
         const { values: found, next, asOf } = values.list({ prefix, after, limit });
-        const body = JSON.stringify({ values: found.map((one) => valueWire(one)), next, as_of: asOf });
+        const body = JSON.stringify({ values: found.map((one) => valueShown(one)), next, as_of: asOf });
         return { body, contentType: "application/json; charset=utf-8" };
       });
     },
@@ -30,7 +30,7 @@ export function valueHandlers(service: Service): Pick<Handlers, Ids> {
       await beFresh(service, query);
       const found = values.get(params.name);
       if (found === null) throw unknown(params.name);
-      return { body: valueWire(found) };
+      return { body: valueShown(found) };
     },
     putValue: async ({ params: { name }, body }) => {
       const condition = { ifVersion: body.if_version ?? null, fence: fenceOf(body) };
@@ -49,6 +49,12 @@ export function valueHandlers(service: Service): Pick<Handlers, Ids> {
       });
     },
   };
+}
+
+/** A change never changes; whether a value is locked does. */
+function valueShown(value: ValueView): object {
+  const { pendingTxn } = value;
+  return { ...valueWire(value), ...(pendingTxn === null ? {} : { pending_txn: pendingTxn }) };
 }
 
 interface Fence {

@@ -16,6 +16,7 @@ import { VALUE } from "../value/help.ts";
 import { EVENT } from "../event/help.ts";
 import { MESH } from "../mesh/help.ts";
 import { TC } from "../tc/help.ts";
+import { TXN } from "../txn/help.ts";
 import { CERT } from "../cert/help.ts";
 import { CONFIG } from "../config/help.ts";
 import { SUPPORT } from "../support/help.ts";
@@ -41,6 +42,7 @@ export const COMMANDS: readonly Description[] = [
   EVENT,
   MESH,
   TC,
+  TXN,
   CERT,
   CONFIG,
   SUPPORT,

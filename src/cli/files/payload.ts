@@ -1,11 +1,11 @@
-// A job's payload, or a value, that is in a file or comes through a pipe.
+// A job's payload, a value, or a transaction, that is in a file or comes through a pipe.
 
 import { JOB_PAYLOAD_BYTES_MAX, VALUE_BYTES_MAX } from "../../core/kit/limits.ts";
 import { createReadStream } from "node:fs";
 import type { Json } from "../../client/index.ts";
 import { UsageError } from "../kit/flags.ts";
 import { jsonOf } from "../job/spec-flags.ts";
-import { PAYLOAD_FILE_BYTES_MAX, VALUE_FILE_BYTES_MAX } from "../limits.ts";
+import { PAYLOAD_FILE_BYTES_MAX, TRANSACTION_FILE_BYTES_MAX, VALUE_FILE_BYTES_MAX } from "../limits.ts";
 
 /** "-" is stdin. */
 export async function readPayload(file: string): Promise<Json> {
@@ -23,6 +23,13 @@ export async function readValue(): Promise<Json> {
   const what = "put - (stdin)";
   const tooLarge = `a value has at most ${VALUE_BYTES_MAX} bytes`;
   return jsonOf(what, await contentsOf(what, "-", VALUE_FILE_BYTES_MAX, tooLarge));
+}
+
+/** "-" is stdin. */
+export async function readTransaction(file: string): Promise<Json> {
+  const what = file === "-" ? "run - (stdin)" : `run ${file}`;
+  const tooLarge = "all operations of a transaction have at most 512 KiB";
+  return jsonOf(what, await contentsOf(what, file, TRANSACTION_FILE_BYTES_MAX, tooLarge));
 }
 
 async function contentsOf(what: string, file: string, bytesMax: number, tooLarge: string): Promise<string> {

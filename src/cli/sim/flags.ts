@@ -15,9 +15,10 @@ export const HELP = `npm run sim -- [options]
   --mesh             five sites that share their histories, one of them of three nodes, instead of one Raft cluster
   --spread           sites that spread their lines over links that fail
   --tc               transaction coordinators that elect a leader by quorum leases
+  --txn              transactions over two or three islands, with their coordinators
   --crowd            with --spread: 2,000 sites with six links each, of which 0.5 % restart in each second
   --race             with --jobs: 20 agents and 10 jobs in each run, while leaders die and are cut off
-  --seeds N          how many seeds to run (default 1000, of a crowd 5); with --mutants for each (default 300, of jobs 30, of the mesh 60, of spread 100, of tc 200)
+  --seeds N          how many seeds to run (default 1000, of a crowd 5); with --mutants for each (default 300, of jobs 30, of the mesh 60, of spread 100, of tc 200, of txn 60)
   --from S           the first seed (default: a fresh one, printed)
   --hours H          stop after H simulated cluster-hours
   --minutes M        stop after M minutes of real time (default 60)
@@ -28,7 +29,7 @@ export const HELP = `npm run sim -- [options]
   --seed S           replay one seed with a readable trace
   --plan FILE        with --seed: the faults in FILE, a JSON array, instead of those that the seed draws
   --trace-etcd FILE  with --seed: etcd's state trace of the run, for its TLA+ specification
-  --mutants          plant known mistakes; each must be found (with --elector, --jobs, --mesh, --spread or --tc: those alone)
+  --mutants          plant known mistakes; each must be found (with --elector, --jobs, --mesh, --spread, --tc or --txn: those alone)
   --only NAME        with --mutants: this one
   --runs N           with --mutants: find each N times, in fresh seeds each time (default 1)
   --json             one JSON object as the last line
@@ -62,11 +63,12 @@ const NEEDS: readonly (readonly [Name, Name])[] = [
 const NOT_WITH_SEED: readonly Name[] = ["seeds", "from", "hours", "mutants"];
 /** What is simulated instead of Raft clusters, in the order in which it is asked for; why, and with what, it does not go together. */
 const OTHERS: readonly (readonly [Exclude<Subject, "raft">, string, readonly Name[]])[] = [
-  ["elector", "runs no Raft cluster", ["jobs", "mesh", "spread", "tc", "learners", "plain", "trace-etcd"]],
-  ["jobs", "runs three servers", ["mesh", "spread", "tc", "nodes", "learners", "plain", "trace-etcd"]],
-  ["mesh", "runs five sites", ["spread", "tc", "nodes", "learners", "plain", "trace-etcd"]],
-  ["spread", "runs sites of its own", ["tc", "nodes", "learners", "plain", "trace-etcd"]],
-  ["tc", "runs coordinators alone", ["learners", "plain", "trace-etcd"]],
+  ["elector", "runs no Raft cluster", ["jobs", "mesh", "spread", "tc", "txn", "learners", "plain", "trace-etcd"]],
+  ["jobs", "runs three servers", ["mesh", "spread", "tc", "txn", "nodes", "learners", "plain", "trace-etcd"]],
+  ["mesh", "runs five sites", ["spread", "tc", "txn", "nodes", "learners", "plain", "trace-etcd"]],
+  ["spread", "runs sites of its own", ["tc", "txn", "nodes", "learners", "plain", "trace-etcd"]],
+  ["tc", "runs coordinators alone", ["txn", "learners", "plain", "trace-etcd"]],
+  ["txn", "runs islands of its own", ["nodes", "learners", "plain", "trace-etcd"]],
 ];
 
 /** The user's mistake, in one line. */
@@ -132,6 +134,7 @@ export function readFlags(args: readonly string[], known: Known) {
       mesh: {},
       spread: { crowd },
       tc: { nodes },
+      txn: {},
     }[subject],
   };
 }

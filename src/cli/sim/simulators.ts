@@ -13,9 +13,11 @@ import { MESH_MUTANTS } from "../../sim/mutants/mesh-list.ts";
 import type { Mutant } from "../../sim/mutants/patch.ts";
 import { SPREAD_MUTANTS } from "../../sim/mutants/spread-list.ts";
 import { TC_MUTANTS } from "../../sim/mutants/tc-list.ts";
+import { TXN_MUTANTS } from "../../sim/mutants/txn-list.ts";
 import type { KnobLimits, RaftFault, RunOptions, RunResult } from "../../sim/raft/index.ts";
 import type { SpreadFault, SpreadLimits, SpreadRunOptions, SpreadRunResult } from "../../sim/spread/index.ts";
 import type { TcFault, TcLimits, TcRunOptions, TcRunResult } from "../../sim/tc/index.ts";
+import type { TxnFault, TxnLimits, TxnRunOptions, TxnRunResult } from "../../sim/txn/index.ts";
 
 export interface Results {
   readonly raft: RunResult;
@@ -24,15 +26,16 @@ export interface Results {
   readonly mesh: MeshRunResult;
   readonly spread: SpreadRunResult;
   readonly tc: TcRunResult;
+  readonly txn: TxnRunResult;
 }
 
-/** What is simulated: a Raft cluster, electors against a server, jobs on servers, whole sites of a mesh, sites that spread their lines, or transaction coordinators. */
+/** What is simulated: a Raft cluster, electors against a server, jobs on servers, whole sites of a mesh, sites that spread their lines, transaction coordinators, or transactions over islands. */
 export type Subject = keyof Results;
 export type Result = Results[Subject];
-export type AnyFault = RaftFault | ElectorFault | JobsFault | MeshFault | SpreadFault | TcFault;
+export type AnyFault = RaftFault | ElectorFault | JobsFault | MeshFault | SpreadFault | TcFault | TxnFault;
 /** With limits and a plan of its subject. */
 export type SeedJob = SeedOptions<
-  KnobLimits | ElectorLimits | JobsLimits | MeshLimits | SpreadLimits | TcLimits,
+  KnobLimits | ElectorLimits | JobsLimits | MeshLimits | SpreadLimits | TcLimits | TxnLimits,
   AnyFault
 >;
 export type RunJob = SeedJob & { readonly trace?: RunOptions["trace"] };
@@ -111,6 +114,15 @@ export const SIMULATORS: Readonly<Record<Subject, Simulator>> = {
     load: async () => {
       const { runTcSeed, tcCampaign: total } = await import("../../sim/tc/index.ts");
       return { run: (job) => runTcSeed({ ...job, digest: systemDigest } as TcRunOptions), total };
+    },
+  },
+  txn: {
+    mutants: TXN_MUTANTS,
+    mutantSeedsMax: 60,
+    nodesOf: () => Infinity,
+    load: async () => {
+      const { runTxnSeed, txnCampaign: total } = await import("../../sim/txn/index.ts");
+      return { run: (job) => runTxnSeed({ ...job, digest: systemDigest } as TxnRunOptions), total };
     },
   },
 };

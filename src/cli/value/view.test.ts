@@ -35,8 +35,10 @@ describe("values as they are printed", () => {
       updated_at: "2023-11-14T22:13:20.000Z",
       scope: null,
       epoch: null,
+      pending_txn: null,
     });
     expect(valueObject(FENCED)).toMatchObject({ scope: "payer", epoch: 12 });
+    expect(valueObject({ ...CURSOR, pendingTxn: "t1" })).toMatchObject({ pending_txn: "t1" });
   });
 
   it("changes, a line each", () => {
@@ -50,8 +52,9 @@ describe("values as they are printed", () => {
       "-  -  cursor  deleted\n",
       null,
     ]);
+    const { pending_txn: _, ...content } = valueObject(CURSOR);
     expect(lines.map((item) => JSON.parse(itemText(item, true)!) as unknown)).toEqual([
-      { kind: "put", ...valueObject(CURSOR) },
+      { kind: "put", ...content },
       { kind: "deleted", name: "cursor", version: 43, updated_at: "2023-11-14T22:13:20.000Z" },
       { kind: "deleted", name: "cursor", version: null, updated_at: null },
       { kind: "current", version: 43 },

@@ -15,7 +15,12 @@ export function valueText(value: Json): string {
   );
 }
 
-export function valueObject({ name, value, version, updatedAtMs, scope, epoch }: StoredValue) {
+export function valueObject(one: StoredValue) {
+  return { ...contentObject(one), pending_txn: one.pendingTxn ?? null };
+}
+
+/** A lock is no change: of what is watched it is not shown. */
+function contentObject({ name, value, version, updatedAtMs, scope, epoch }: StoredValue) {
   return { name, value, version, updated_at: isoTime(updatedAtMs), scope: scope ?? null, epoch: epoch ?? null };
 }
 
@@ -44,7 +49,7 @@ export function itemText(item: ValueItem, isJson: boolean): string | null {
   switch (item.kind) {
     case "put": {
       const { kind } = item;
-      if (isJson) return json({ kind, ...valueObject(item) });
+      if (isJson) return json({ kind, ...contentObject(item) });
       return `${isoTime(item.updatedAtMs)}  ${item.version}  ${printable(item.name)}  ${valueText(item.value)}\n`;
     }
     case "deleted": {

@@ -81,4 +81,33 @@ export interface IslandsView extends Voters {
   }[];
   readonly registry: readonly { readonly backendHash: string; readonly endpoint: string }[];
   readonly registryUpdatedAtMs: number;
+  /** Of the node's own island; null: it keeps none. Absent: it is of a release before transactions. */
+  readonly transactions?: IslandTransactionsView | null;
+}
+
+/** Transactions over islands that wait for another island, as the node has applied them. */
+export interface IslandTransactionsView {
+  readonly prepared: number;
+  /** Of those that wait: for longer than their time. */
+  readonly inDoubt: number;
+  readonly oldestInDoubtMs: number;
+  /** Jobs of committed ones that are not submitted yet. */
+  readonly undeliveredJobs: number;
+  /** The first 50, by id. */
+  readonly waiting: readonly WaitingTransactionView[];
+  readonly isAll: boolean;
+}
+
+export interface WaitingTransactionView {
+  readonly txnId: string;
+  /** The island whose record is the decision, by its backend hash. */
+  readonly home: string;
+  /** `prepared`: its home has to decide. `committed`: this island is home, and others have not reported yet. */
+  readonly phase: "prepared" | "committed";
+  readonly atMs: number;
+  readonly timeoutMs: number;
+  /** The first ones: "value orders/cursor", "scope orders". */
+  readonly locks: readonly string[];
+  readonly locksCount: number;
+  readonly waitsFor: readonly string[];
 }

@@ -1,9 +1,8 @@
 // The routes of the transaction coordinators: who leads, leases of the leader, membership, the registry of islands. Every node answers for itself: a
 // coordinator is one server, not its cluster. `identities` says whose certificates count; roles and API keys do not.
 
-import type { ErrorCode } from "../../core/kit/errors.ts";
 import { NoBody, NoQuery } from "../requests.ts";
-import type { FieldErrors, Route } from "../route.ts";
+import { codesOf, type FieldErrors, type Route } from "../route.ts";
 import { shape } from "../shape.ts";
 import { LEASE_BODY_BYTES_MAX, MEMBER_BODY_BYTES_MAX } from "./limits.ts";
 import * as schemas from "./schemas.ts";
@@ -161,7 +160,3 @@ export const TC_ROUTES = {
     errors: ["tc_unavailable"],
   },
 } as const satisfies Readonly<Record<string, Route>>;
-
-function codesOf<const Fields extends FieldErrors>(fields: Fields): Fields[keyof Fields][number][] {
-  return [...new Set<ErrorCode>(Object.values(fields).flat())];
-}

@@ -15,15 +15,15 @@ const Unix = integer(0);
 const Term = integer(1);
 
 const Incarnation = matching(/^[0-9a-f]{1,16}$/, "an incarnation: at most 16 digits 0–9 and a–f");
-const Peer = matching(
+export const Peer = matching(
   /^[a-z0-9][a-z0-9-]{0,62}@[0-9a-f]{1,16}$/,
   "a voter, identity@incarnation: a node id, @, and at most 16 digits 0–9 and a–f",
 );
-const ClusterId = matching(
+export const ClusterId = matching(
   new RegExp(`^[A-Za-z0-9._:@-]{1,${CLUSTER_ID_BYTES_MAX}}$`),
   `the id of a cluster of coordinators: letters, digits and . _ : @ -, at most ${CLUSTER_ID_BYTES_MAX}`,
 );
-const BackendHash = matching(/^[0-9a-f]{64}$/, "the hash of a backend: 64 lower-case hex digits");
+export const BackendHash = matching(/^[0-9a-f]{64}$/, "the hash of a backend: 64 lower-case hex digits");
 
 const Position = strict({ term: integer(0), version: integer(1) });
 const Backend = strict({ backend_hash: BackendHash, endpoint: ApiUrl });
@@ -111,6 +111,17 @@ export const BackendsAnswer = strict({
   updated_at_unix: Unix,
 });
 
+const WaitingTransaction = strict({
+  txn_id: Text,
+  home: Text,
+  phase: oneOf("prepared", "committed"),
+  at_ms: WallMs,
+  timeout_ms: integer(1),
+  locks: Texts,
+  locks_count: integer(0),
+  waits_for: Texts,
+});
+
 /** What a node knows of the islands, for people and dashboards. */
 export const IslandsAnswer = strict({
   self: strict({ ...STANDING, endpoint: Text, backend_hash: Text }),
@@ -130,4 +141,15 @@ export const IslandsAnswer = strict({
   ...VOTERS,
   registry: Type.Array(strict({ backend_hash: Text, endpoint: Text })),
   registry_updated_at_ms: WallMs,
+  /** Null: this node keeps none. */
+  transactions: nullable(
+    strict({
+      prepared: integer(0),
+      in_doubt: integer(0),
+      oldest_in_doubt_ms: WallMs,
+      undelivered_jobs: integer(0),
+      waiting: Type.Array(WaitingTransaction),
+      is_all: Type.Boolean(),
+    }),
+  ),
 });

@@ -26,6 +26,7 @@ const CONDITION_ERRORS = [
   "CLUSTER_PAUSED",
   "STALE_EPOCH",
   "VERSION_CONFLICT",
+  "txn_locked",
 ] as const;
 
 export const VALUE_ROUTES = {

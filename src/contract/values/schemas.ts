@@ -34,6 +34,8 @@ export const ValueAnswer = strict({
   updated_at_ms: Type.Number(),
   scope: Type.Optional(Type.String()),
   epoch: Type.Optional(integer(1)),
+  /** Of the transaction that has locked it. */
+  pending_txn: Type.Optional(Type.String()),
 });
 export const ValuesAnswer = strict({
   values: Type.Array(ValueAnswer),

@@ -8,6 +8,7 @@
 //   first spoke to it, and stays ready until it fails or is removed.
 
 import type { CoordinatorsSeen } from "../../core/health/coordinators.ts";
+import type { TransactionsSeen } from "../../core/health/transactions.ts";
 import type { MeshSeen } from "../../core/health/mesh.ts";
 import { type ErrorCode, TenureError } from "../../core/kit/errors.ts";
 import {
@@ -91,6 +92,8 @@ export interface ClusterOptions {
   readonly mesh?: (() => MeshSeen | null) | undefined;
   /** The same of the transaction coordinators. */
   readonly coordinators?: (() => CoordinatorsSeen | null) | undefined;
+  /** What this node has applied of transactions over islands. */
+  readonly transactions?: (() => TransactionsSeen | null) | undefined;
   /** What this node lacks of it. */
   readonly history?: (() => Observation["history"]) | undefined;
   /** What a member lacks of it, this one too; null: it does not say. */
@@ -365,7 +368,7 @@ export class ClusterService implements Cluster {
   #tick(): void {
     if (this.#state !== "running") return;
     const { disk, stalls, historyQuota, history, receipts, replayProblem, signingHeld, mesh, peers } = this.#options;
-    const { certificates, machine, coordinators } = this.#options;
+    const { certificates, machine, coordinators, transactions } = this.#options;
     const seen = {
       ...membersSeen(peers, this.#status()),
       disk: disk.state(),
@@ -376,6 +379,7 @@ export class ClusterService implements Cluster {
       signingHeld: signingHeld?.() ?? null,
       mesh: mesh?.() ?? null,
       coordinators: coordinators?.() ?? null,
+      transactions: transactions?.() ?? null,
       stalls: stalls?.() ?? 0,
       clock: this.#clocks.tick(),
       certificates: certificates?.(),

@@ -21,6 +21,7 @@ import type {
   ResultCall,
   ScheduleView,
 } from "../../ports/jobs.ts";
+import type { DeliveredJob, JobsDelivery } from "../../ports/transactions.ts";
 import type { JobRow } from "../../ports/views.ts";
 import type { JournalReign } from "../journal/journal-reign.ts";
 import type { JournalService } from "../journal/service.ts";
@@ -28,7 +29,7 @@ import { type Found, JobFinder } from "./finder.ts";
 import { JobsReign, type JobsReignOptions } from "./jobs-reign.ts";
 import { LeaseSecrets } from "./lease-secrets.ts";
 import type { Door } from "../leadership/reign.ts";
-import { FOUND_LOOKS_MAX, TIME_POLL_MS } from "./limits.ts";
+import { DELIVERED_CHARS_MAX, DELIVERED_JOBS_MAX, FOUND_LOOKS_MAX, TIME_POLL_MS } from "./limits.ts";
 import { Pace } from "./pace.ts";
 
 export interface JobsServiceOptions extends Omit<JobsReignOptions, "reign" | "onStale" | "leaseHash"> {
@@ -42,13 +43,15 @@ export interface JobsServiceOptions extends Omit<JobsReignOptions, "reign" | "on
   readonly worker?: string | undefined;
 }
 
-export class JobsService implements Jobs {
+export class JobsService implements Jobs, JobsDelivery {
   readonly #options: JobsServiceOptions;
   readonly #secrets: LeaseSecrets;
   readonly #pace: Pace;
   readonly #finder: JobFinder;
   readonly #reign: Door<JobsReign>;
   #staleRejected = 0;
+  /** Of the last call. */
+  #delivery: Promise<void> = Promise.resolve();
 
   constructor(options: JobsServiceOptions) {
     this.#options = options;
@@ -140,6 +143,30 @@ export class JobsService implements Jobs {
     const reign = this.#reign.now() ?? (await this.#reign.next());
     this.#admitNew();
     await reign.run<"take">({ kind: "take", jobs });
+  }
+
+  /**
+   * Jobs of transactions over islands. One call after the other: where one is refused, those that wait behind it are refused with it, because
+   * what comes later must not overtake. Also while the cluster is paused, as `submit`: the jobs only wait, and nothing is given.
+   */
+  deliver(jobs: readonly DeliveredJob[]): Promise<void> {
+    const delivered = this.#delivery.then(() => this.#deliverAll(jobs));
+    this.#delivery = delivered;
+    // Whoever comes after all of them have ended begins anew.
+    const ended = (): void => {
+      if (this.#delivery === delivered) this.#delivery = Promise.resolve();
+    };
+    delivered.then(ended, ended);
+    return delivered;
+  }
+
+  /** In appends of bounded size. What was written before one is refused stays: the rest is given once more. */
+  async #deliverAll(jobs: readonly DeliveredJob[]): Promise<void> {
+    const reign = this.#reign.now() ?? (await this.#reign.next());
+    for (const part of partsOf(jobs)) {
+      this.#admitNew();
+      await reign.run<"deliver">({ kind: "deliver", jobs: part });
+    }
   }
 
   async #run<Kind extends JobsCommandKind>(command: CommandOf<Kind>): Promise<JobsAnswers[Kind]> {
@@ -275,6 +302,21 @@ export class JobsService implements Jobs {
     if (worker !== undefined) void reign.run<"hand-back">({ kind: "hand-back", name: worker }).catch(() => undefined);
     return reign;
   }
+}
+
+function partsOf(jobs: readonly DeliveredJob[]): DeliveredJob[][] {
+  const parts: DeliveredJob[][] = [];
+  let chars = Infinity;
+  for (const job of jobs) {
+    const size = JSON.stringify(job.spec).length;
+    if (chars + size > DELIVERED_CHARS_MAX || parts.at(-1)!.length >= DELIVERED_JOBS_MAX) {
+      parts.push([]);
+      chars = 0;
+    }
+    parts.at(-1)!.push(job);
+    chars += size;
+  }
+  return parts;
 }
 
 const NOTHING_DONE = "Nothing was done; retry in a moment.";

@@ -35,6 +35,9 @@ export const SUBMISSIONS_TAKEN_MAX = 400;
 export const SUBMISSIONS_CHARS_MAX = 128 * 1024;
 export const SUBMISSIONS_RETRY_MS_MIN = 500;
 export const SUBMISSIONS_RETRY_MS_MAX = 10_000;
+/** Jobs of transactions in one append. */
+export const DELIVERED_JOBS_MAX = 200;
+export const DELIVERED_CHARS_MAX = 128 * 1024;
 /** So often a submission may fail by itself: the first time it may have been something else. */
 export const SUBMISSION_FAILURES_MAX = 3;
 export const PROBLEM_LENGTH_MAX = 500;

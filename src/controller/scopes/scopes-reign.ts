@@ -3,7 +3,7 @@
 // What may be answered, and when: state/state-desk.ts. A renewal, and a grant that is repeated, are refused or confirmed as of after the request
 // arrived.
 
-import { StaleEpochError, TenureError } from "../../core/kit/errors.ts";
+import { StaleEpochError } from "../../core/kit/errors.ts";
 import { LOOP_STALL_MS } from "../../core/kit/limits.ts";
 import {
   decide,
@@ -13,7 +13,7 @@ import {
   type ScopeEvent,
   type ScopesFold,
 } from "../../core/scopes/index.ts";
-import { isOfScope, type StateRecord } from "../../core/state/index.ts";
+import { isOfScope, type StateChange, type StateRecord } from "../../core/state/index.ts";
 import type { Clock, Timer } from "../../ports/clock.ts";
 import type { AcquireAnswer, AcquireRequest, RenewAnswer } from "../../ports/scopes.ts";
 import { Leases } from "../leases.ts";
@@ -96,9 +96,10 @@ export class ScopesReign {
     const queued = this.#claims.get(scope, session);
     if (queued !== undefined) return this.#wait(queued, waitMs, signal);
     this.#desk.admit();
-    if (hold === null && !this.#claims.has(scope)) return this.#grantNow(request, signal);
+    const lock = this.#appends.head.lockedBy({ scope });
+    if (hold === null && lock === null && !this.#claims.has(scope)) return this.#grantNow(request, signal);
     if (waitMs === 0) {
-      await this.#appends.settled({ scope });
+      await this.#desk.settled({ scope }, ...(lock === null ? [] : [{ txn: lock }]));
       return this.#notGranted(scope);
     }
     if (!this.#claims.hasRoom(scope)) throw overloaded(`too many wait for scope "${scope}", or for all scopes`);
@@ -192,15 +193,6 @@ export class ScopesReign {
       position: this.#appends.positionIn(batch),
       locks: this.#appends.head,
     });
-    if (decision.kind === "locked") {
-      claim.fail(
-        new TenureError(
-          "txn_locked",
-          `Scope "${scope}" is locked by transaction ${decision.by}, which is not decided yet. Retry in a moment.`,
-        ),
-      );
-      return false;
-    }
     if (decision.kind !== "event") {
       const { scopesMax } = this.#options.applied;
       const advice = "resign some, or wait until their leases end";
@@ -245,8 +237,9 @@ export class ScopesReign {
     return { decision, batch };
   }
 
+  /** While a transaction locks it, it is granted to nobody: `freed` says when it is decided. */
   #grantNext(batch: Batch, scope: string): void {
-    if (this.#holdOf(scope) !== null) return;
+    if (this.#holdOf(scope) !== null || this.#appends.head.lockedBy({ scope }) !== null) return;
     for (let claim = this.#claims.shift(scope); claim !== null; claim = this.#claims.shift(scope)) {
       if (this.#grant(batch, claim)) return;
     }
@@ -294,10 +287,21 @@ export class ScopesReign {
     }
   }
 
+  /** A transaction has freed these, or locks them no longer, as the head has them. */
+  freed(scopes: readonly string[]): void {
+    const waited = scopes.filter((scope) => this.#claims.has(scope));
+    if (this.#desk.isOver || waited.length === 0) return;
+    for (const scope of waited) this.#owed.add(scope);
+    this.#owedAtMs = this.#clock.monotonicMs();
+    this.#timer?.cancel();
+    this.#timer = null;
+    this.#arm();
+  }
+
   /** These records were given up. */
   refused(records: readonly StateRecord[]): void {
-    for (const change of records.flat())
-      if (isOfScope(change) && this.#claims.has(change.scope)) this.#owed.add(change.scope);
+    const scopes = records.flat().flatMap((change) => (isOfScope(change) ? [change.scope] : lockedIn(change)));
+    for (const scope of scopes) if (this.#claims.has(scope)) this.#owed.add(scope);
     // What the log has no room for now it has not in the next turn either.
     this.#owedAtMs = this.#clock.monotonicMs() + EXPIRY_RETRY_MS;
     this.#arm();
@@ -315,6 +319,11 @@ export class ScopesReign {
     const { epoch, identity, metadata } = hold;
     return { granted: false, holder: { epoch, identity, metadata } };
   }
+}
+
+/** Scopes that a transaction would have locked. */
+function lockedIn(change: StateChange): readonly string[] {
+  return change.kind === "txn-prepared" ? change.operations.flatMap((one) => ("scope" in one ? [one.scope] : [])) : [];
 }
 
 function isHold(hold: HoldState | null, session: string, epoch: number): hold is HoldState {

@@ -12,12 +12,15 @@ import type { Log, LogAppended, LogHead, LogOpened, LogRecord } from "../../port
 import type { AcquireAnswer, AcquireRequest } from "../../ports/scopes.ts";
 import { type ManualClock, settled as drain } from "../../loops/test-clock.ts";
 import { RaftLeadership } from "../leadership/raft-leadership.ts";
-import { StateService } from "../state/state.ts";
+import { StateService, type StateServiceOptions } from "../state/state.ts";
+import type { Island } from "../transactions/transactions.ts";
 import type { ScopesService } from "./scopes.ts";
 
 export { settled as drain } from "../../loops/test-clock.ts";
 
 const PEER = peerKey("n1", "a1");
+/** Of tests without other islands. */
+export const ALONE: Island = { backendHash: "a".repeat(64), newJobId: () => "job", problemOf: () => null };
 
 class ManualConsensus implements Pick<Lead, "status" | "readIndex" | "subscribe"> {
   role: RaftStatus["role"] = "follower";
@@ -92,8 +95,11 @@ class ManualConsensus implements Pick<Lead, "status" | "readIndex" | "subscribe"
 /** Passes everything on, but an append only when it is let through, or never. */
 export class HeldLog implements Log {
   readonly #inner: Log;
+  #compacted: () => void = () => undefined;
   readonly #held: { readonly go: () => void; readonly answer: (answer: LogAppended | Error) => void }[] = [];
   isHolding = false;
+  /** What is written from now on is written, and nobody hears of it. */
+  isDeaf = false;
   opens = 0;
   /** The next open rejects. */
   refuseOpen = false;
@@ -118,13 +124,19 @@ export class HeldLog implements Log {
   }
 
   append(epoch: number, after: number, batch: readonly Uint8Array[]): Promise<LogAppended> {
-    if (!this.isHolding) return this.#inner.append(epoch, after, batch);
+    if (!this.isHolding) return this.#append(epoch, after, batch);
     return new Promise((resolve, reject) => {
       this.#held.push({
-        go: () => void this.#inner.append(epoch, after, batch).then(resolve, reject),
+        go: () => void this.#append(epoch, after, batch).then(resolve, reject),
         answer: (answer) => (answer instanceof Error ? reject(answer) : resolve(answer)),
       });
     });
+  }
+
+  async #append(epoch: number, after: number, batch: readonly Uint8Array[]): Promise<LogAppended> {
+    const { isDeaf } = this;
+    const answer = await this.#inner.append(epoch, after, batch);
+    return isDeaf ? { outcome: "unknown" } : answer;
   }
 
   read(from: number, max: number): Promise<readonly LogRecord[]> {
@@ -132,7 +144,13 @@ export class HeldLog implements Log {
   }
 
   subscribe(from: number, tell: (record: LogRecord) => void, compacted: () => void): () => void {
+    this.#compacted = compacted;
     return this.#inner.subscribe(from, tell, compacted);
+  }
+
+  /** A snapshot was restored. */
+  jump(): void {
+    this.#compacted();
   }
 
   /** Lets what waits through. */
@@ -155,13 +173,14 @@ export class ScopesStage {
   readonly applied: StateFold;
   isPaused = false;
 
-  constructor(clock: Clock, log: Log, applied: StateFold) {
+  constructor(clock: Clock, log: Log, applied: StateFold, more: Partial<StateServiceOptions> = {}) {
     this.log = new HeldLog(log);
     this.applied = applied;
     const leadership = new RaftLeadership(this.consensus);
     const isPaused = (): boolean => this.isPaused;
     const random = seededRandom("scopes");
-    this.state = new StateService({ log: this.log, applied, leadership, clock, random, isPaused });
+    const around = { log: this.log, applied, leadership, clock, random, isPaused, island: ALONE };
+    this.state = new StateService({ ...around, ...more });
   }
 
   get service(): ScopesService {

@@ -1,6 +1,6 @@
-// The state log's service on one node: scopes and values in one log, decided by whoever leads, shown by every node.
+// The state log's service on one node: scopes, values and transactions in one log, decided by whoever leads, shown by every node.
 //
-//   requests ─▶ scopes, values ─▶ the reign (one leadership) ─▶ append ─▶ committed ─▶ applied ─▶ answers, watchers
+//   requests ─▶ scopes, values, transactions ─▶ the reign (one leadership) ─▶ append ─▶ committed ─▶ applied ─▶ answers, watchers
 
 import type { TenureError } from "../../core/kit/errors.ts";
 import type { Random } from "../../core/kit/random.ts";
@@ -10,6 +10,7 @@ import type { Leadership } from "../../ports/leadership.ts";
 import type { Log, LogRecord } from "../../ports/log.ts";
 import { type Opened, Reign } from "../leadership/reign.ts";
 import { ScopesService } from "../scopes/scopes.ts";
+import { type Island, TransactionsService } from "../transactions/transactions.ts";
 import { ValuesService } from "../values/values.ts";
 import { StateReign } from "./state-reign.ts";
 
@@ -22,15 +23,22 @@ export interface StateServiceOptions {
   readonly random: Random;
   /** The cluster was restored paused: no hold ends by the passing of time. */
   readonly isPaused?: (() => boolean) | undefined;
-  /** Why nothing new is taken: no holds are granted, no values written; null: they are. Renewals write nothing, and resigning frees: they go on. */
+  readonly island: Island;
+  /**
+   * Why nothing new is taken: no holds are granted, no values written, no transaction is prepared; null: they are. Renewals write nothing, and resigning
+   * frees: they go on, as do transactions that are prepared.
+   */
   readonly refusesNew?: (() => TenureError | null) | undefined;
   /** Nodes that are not known to be of a release that reads records of values: such a record would stop them. */
   readonly unready?: (() => readonly string[]) | undefined;
+  /** The same of records of transactions. */
+  readonly unreadyForTransactions?: (() => readonly string[]) | undefined;
 }
 
 export class StateService {
   readonly scopes: ScopesService;
   readonly values: ValuesService;
+  readonly transactions: TransactionsService;
   readonly #log: Log;
   readonly #applied: StateFold;
   readonly #reign: Reign<StateReign>;
@@ -39,15 +47,25 @@ export class StateService {
   constructor(options: StateServiceOptions) {
     this.#log = options.log;
     this.#applied = options.applied;
-    const { applied, refusesNew, clock } = options;
-    const unready = options.unready ?? ((): readonly string[] => []);
+    const { applied, refusesNew, clock, island } = options;
+    const unready = options.unready ?? nobody;
     const isPaused = options.isPaused ?? ((): boolean => false);
-    const begin = (opened: Opened): StateReign => new StateReign({ ...options, isPaused, ...opened });
+    const begin = (opened: Opened): StateReign =>
+      new StateReign({ ...options, isPaused, around: this.transactions.around, ...opened });
     // Before the reign can begin: what is applied from now on is followed.
     const door = (): Reign<StateReign> => this.#reign;
     this.scopes = new ScopesService({ door, applied: applied.scopes, refusesNew });
     const position = (): number => this.#log.head().position;
     this.values = new ValuesService({ door, applied, position, clock, refusesNew, unready });
+    const unreadyForTransactions = options.unreadyForTransactions ?? nobody;
+    this.transactions = new TransactionsService({
+      door,
+      island,
+      applied,
+      clock,
+      refusesNew,
+      unready: unreadyForTransactions,
+    });
     this.#follow();
     this.#reign = new Reign({ ...options, begin });
   }
@@ -89,4 +107,8 @@ export class StateService {
     this.scopes.applied(record.changes);
     this.values.applied(record.changes, position);
   }
+}
+
+function nobody(): readonly string[] {
+  return [];
 }

@@ -11,7 +11,7 @@ import { ManualClock } from "../../loops/test-clock.ts";
 import { encodeRecord } from "../../core/state/index.ts";
 import { RaftLeadership } from "../leadership/raft-leadership.ts";
 import { leading, stageOn } from "../../sim/controller/test-scopes-stage.ts";
-import { drain, type ScopesStage, watch } from "../scopes/test-scopes.ts";
+import { ALONE, drain, type ScopesStage, watch } from "../scopes/test-scopes.ts";
 import { StateService } from "../state/state.ts";
 import { VALUE_CHANGES_KEPT } from "./limits.ts";
 
@@ -156,6 +156,7 @@ describe("a write", () => {
       clock: new ManualClock(),
       random: seededRandom("values"),
       unready: () => missing,
+      island: ALONE,
     });
     await drain();
     await expect(state.values.put(putting("a"))).rejects.toMatchObject({ code: "NOT_SUPPORTED" });
@@ -177,7 +178,8 @@ describe("a write that is decided again", () => {
     stage.state.close();
     const [leadership, random] = [new RaftLeadership(consensus), seededRandom("values")];
     const unready = () => missing;
-    const state = new StateService({ log, applied, leadership, clock: new ManualClock(), random, unready });
+    const around = { log, applied, leadership, clock: new ManualClock(), random, unready };
+    const state = new StateService({ ...around, island: ALONE });
     await drain();
     await state.values.put(putting("a"));
     consensus.holdReads = true;
@@ -261,6 +263,7 @@ describe("a content", () => {
       expect(seen[0]).toEqual({
         kind: "put",
         name: "a",
+        pendingTxn: null,
         value: { at: 1 },
         version: 1,
         updatedAtMs: 1_000,

@@ -124,18 +124,20 @@ export class ValuesService implements Values {
   // ---- what every node shows -----------------------------------------------------------------------
 
   get(name: string): ValueView | null {
-    const state = this.#options.applied.values.get(name);
-    return state === undefined ? null : viewOf(state, {});
+    const { applied } = this.#options;
+    const state = applied.values.get(name);
+    return state === undefined ? null : viewOf(applied, state, {});
   }
 
   list({ prefix, after, limit }: ValuesList): ValuesPage {
     const values: ValueView[] = [];
     let bytes = 0;
-    for (const state of this.#options.applied.values.from(prefix, after)) {
+    const { applied } = this.#options;
+    for (const state of applied.values.from(prefix, after)) {
       bytes += state.data.length;
       const isFull = values.length >= limit || (values.length > 0 && bytes > VALUES_PAGE_BYTES_MAX);
       if (isFull) return { values, next: values.at(-1)!.name, asOf: this.#asOf };
-      values.push(viewOf(state, {}));
+      values.push(viewOf(applied, state, {}));
     }
     return { values, next: null, asOf: this.#asOf };
   }
@@ -146,7 +148,7 @@ export class ValuesService implements Values {
     const changes = found.changes.map(({ event, version }) => {
       if (event.kind === "value-deleted")
         return { kind: "deleted", name: event.name, version, updatedAtMs: event.atMs } as const;
-      return viewOf({ ...event, version }, { kind: "put" } as const);
+      return viewOf(this.#options.applied, { ...event, version }, { kind: "put" } as const);
     });
     return { changes, through: Math.max(after, found.isAll ? this.#asOf : found.changes.at(-1)!.version) };
   }
@@ -180,7 +182,8 @@ export class ValuesService implements Values {
  * The content is parsed when somebody looks at it, once: a change wakes all who watch in one turn of the loop, and one of them makes the frame for
  * all. With 1,000 who watched, one content of 64 KiB that was parsed for each took up to 1.8 s of that turn.
  */
-function viewOf<More extends object>({ name, data, version, atMs, fence }: ValueState, more: More): ValueView & More {
+function viewOf<More extends object>(applied: StateFold, state: ValueState, more: More): ValueView & More {
+  const { name, data, version, atMs, fence } = state;
   let parsed: Json | undefined;
   return {
     ...more,
@@ -191,6 +194,7 @@ function viewOf<More extends object>({ name, data, version, atMs, fence }: Value
     version,
     updatedAtMs: atMs,
     fence,
+    pendingTxn: applied.lockedBy({ value: name }),
   };
 }
 

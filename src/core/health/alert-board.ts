@@ -45,6 +45,7 @@ const KINDS: Readonly<
   tc_voter_missing: { severity: "warning", code: null },
   tc_cluster_mismatch: { severity: "warning", code: null },
   tc_identity_shared: { severity: "critical", code: null },
+  txn_in_doubt: { severity: "warning", code: null },
   cluster_paused: { severity: "warning", code: "CLUSTER_PAUSED" },
 };
 

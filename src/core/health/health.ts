@@ -10,6 +10,7 @@
 
 import { judgeCoordinators } from "./coordinators.ts";
 import { judgeMesh } from "./mesh.ts";
+import { judgeTransactions } from "./transactions.ts";
 import type { AlertView } from "../../ports/cluster.ts";
 import type { HealthStats } from "../../ports/server-stats.ts";
 import { assertNever } from "../kit/assert.ts";
@@ -313,6 +314,7 @@ export class Health {
       ...judgeSigning(this.#board, at, this.#self, seen.signingHeld ?? null),
       ...judgeMesh(this.#board, at, this.#self, seen.mesh ?? null),
       ...judgeCoordinators(this.#board, at, this.#self, seen.coordinators ?? null),
+      ...judgeTransactions(this.#board, at, this.#self, seen.transactions ?? null),
       ...judgeHistory(this.#board, at, this.#self, seen),
     ];
   }

@@ -43,5 +43,7 @@ export const DIVERGED_PAIRS_MAX = 1_024;
 export const TC_NO_LEADER_AFTER_MS = 15_000;
 /** A voter has not answered the leader for so long: longer than a restart. */
 export const TC_VOTER_MISSING_AFTER_MS = 30_000;
+/** A transaction has been in doubt for so long: several retries of whoever asks for its decision, and an election. */
+export const TXN_IN_DOUBT_AFTER_MS = 30_000;
 /** Of one alert. */
 export const TC_NAMED_MAX = 5;

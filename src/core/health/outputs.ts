@@ -2,6 +2,7 @@
 // log or do. An output is given once, when something begins or ends, never again while it lasts.
 
 import type { CoordinatorsSeen } from "./coordinators.ts";
+import type { TransactionsSeen } from "./transactions.ts";
 import type { MeshSeen } from "./mesh.ts";
 import type { AlertView, ElectionView } from "../../ports/cluster.ts";
 import type { ErrorCode } from "../kit/errors.ts";
@@ -83,6 +84,8 @@ export interface Observation {
   readonly mesh?: MeshSeen | null | undefined;
   /** The transaction coordinators; absent or null: this node is none. */
   readonly coordinators?: CoordinatorsSeen | null | undefined;
+  /** Transactions over islands; absent or null: this node keeps none. */
+  readonly transactions?: TransactionsSeen | null | undefined;
   /** How often the event loop was held up since the start. */
   readonly stalls: number;
   /** What this node's wall clock is worth (clocks.ts). */

@@ -12,6 +12,7 @@ import type {
   ResultAnswer,
   ResultCall,
 } from "../../ports/jobs.ts";
+import type { DeliveredJob } from "../../ports/transactions.ts";
 import type { AgentInfo, Job, JobProgress, JobSpec, JobState, Schedule } from "./model.ts";
 
 export interface DecideContext {
@@ -36,6 +37,8 @@ export type JobsCommand =
   | { readonly kind: "submit"; readonly request: Request; readonly specs: readonly JobSpec[] }
   /** What was submitted inside of transactions of the user's own: they are committed, so nothing can be refused for good. */
   | { readonly kind: "take"; readonly jobs: readonly TakenJob[] }
+  /** Jobs of transactions over islands, in their order: those that were delivered before are left out. Nothing can be refused for good. */
+  | { readonly kind: "deliver"; readonly jobs: readonly DeliveredJob[] }
   /** `job`: as the views have it, where the book does not any more: it is finished. */
   | { readonly kind: "cancel"; readonly request: Request; readonly jobId: string; readonly job?: Job | null }
   /** `job`: as the views have it, where the book does not any more (`known(id)` is false). */
@@ -108,6 +111,7 @@ export type CommandOf<Kind extends JobsCommandKind> = Extract<JobsCommand, { rea
 export interface JobsAnswers {
   readonly submit: { readonly jobIds: readonly string[] };
   readonly take: Readonly<Record<string, never>>;
+  readonly deliver: Readonly<Record<string, never>>;
   /** To be shown as it is when the answer leaves. */
   readonly cancel: { readonly jobId: string };
   readonly retry: { readonly jobId: string };

@@ -43,6 +43,17 @@ export interface Submitted extends Marked {
   readonly by: string;
   /** The schedule that it comes from. */
   readonly schedule?: string;
+  /** The transaction over islands that it comes from. Only where every member keeps the pair (PROTOCOL_OF_TRANSACTIONS). */
+  readonly delivery?: Delivery;
+}
+
+/** Which job of which committed transaction this is, for ever (state/deliveries.ts). */
+export interface Delivery {
+  /** "txn:<id>:<operation>", for people. */
+  readonly mark: string;
+  /** Of the record that committed it, in the log of scopes and values. */
+  readonly place: number;
+  readonly operation: number;
 }
 
 export interface Assigned {

@@ -1,6 +1,7 @@
 // Random commands for property tests: a few agents, sessions, queues, keys and times, so that everything meets everything.
 
 import type { GivenLease, ResultCall } from "../../ports/jobs.ts";
+import type { DeliveredJob } from "../../ports/transactions.ts";
 import type { CommandOf, JobsCommand, JobsCommandKind, TakenJob } from "./commands.ts";
 import type { AgentInfo, JobSpec } from "./model.ts";
 import { agent, COMPLETED, type Desk, FAILED, keyed, REQUEST, spec } from "./test-desk.ts";
@@ -27,6 +28,7 @@ export const KINDS: readonly Step["kind"][] = [
     "fire-schedule",
     "forget",
     "take",
+    "deliver",
     "tick",
   ] as const),
 ];
@@ -73,7 +75,7 @@ export class Memory {
 
   learn(command: JobsCommand, answer: unknown): void {
     if (command.kind === "submit") this.jobIds.push(...(answer as { jobIds: string[] }).jobIds);
-    if (command.kind === "take") this.jobIds.push(...command.jobs.map(({ id }) => id));
+    if (command.kind === "take" || command.kind === "deliver") this.jobIds.push(...command.jobs.map(({ id }) => id));
     if (command.kind !== "lease") return;
     for (const lease of (answer as { leases: GivenLease[] }).leases) {
       this.leases.push({ lease, session: command.agent.session });
@@ -94,6 +96,8 @@ export function commandOf(desk: Desk, memory: Memory, { kind, a, b, c }: Step): 
       return { kind, request, specs: Array.from({ length: 1 + (c % 3) }, (_, at) => spec(SPECS[(a + at * b) % 12])) };
     case "take":
       return { kind, jobs: takenJobs(a, b, c) };
+    case "deliver":
+      return { kind, jobs: deliveredJobs(a, b, c) };
     case "cancel":
       return { kind, request, jobId };
     case "retry":
@@ -135,6 +139,23 @@ function takenJobs(a: number, b: number, c: number): TakenJob[] {
     spec: spec(SPECS[(a + at * b) % 12]),
     problem: (b + at) % 3 === 0 ? "priority must be a whole number" : null,
   }));
+}
+
+/** Most were delivered before; of each pair there is one job. */
+function deliveredJobs(a: number, b: number, c: number): DeliveredJob[] {
+  return Array.from({ length: 1 + (c % 4) }, (_, at) => {
+    const [place, operation] = [100 + a + b + Math.floor(at / 2), at % 2];
+    const bad = (place + operation) % 5 === 0 ? { attemptsMax: 0 } : {};
+    const mark = `txn:${place}:${operation}`;
+    return {
+      id: `delivered-${place}-${operation}`,
+      by: "mover",
+      spec: spec({ ...SPECS[place % 12], ...bad }),
+      mark,
+      place,
+      operation,
+    };
+  });
 }
 
 function scheduleCommand(

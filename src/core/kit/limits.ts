@@ -197,7 +197,7 @@ export const FRAME_LETTERS_MAX = 4 * 1024 * 1024;
 export const TXN_OPERATIONS_MAX = 64;
 /** Islands of one transaction, home included. */
 export const TXN_PARTICIPANTS_MAX = 16;
-/** Of one transaction: names and contents of all its operations, as the log has them. */
+/** Of one transaction: names and contents of all its operations, as JSON and as the log has them. Those of one island are a record of its log. */
 export const TXN_BYTES_MAX = 512 * 1024;
 export const TXN_TIMEOUT_MS_MIN = 1_000;
 export const TXN_TIMEOUT_MS_MAX = 60_000;
@@ -206,10 +206,10 @@ export const TXN_TIMEOUT_MS = 5_000;
 export const TXN_STAGED_MS_MAX = 60_000;
 /** Scopes whose epochs one decision may check. */
 export const TXN_REQUIRES_MAX = 64;
-/** Reports of one call, and calls of one batch. */
+/** Calls of one island to another that are sent together, and reports of one call. */
 export const TXN_BATCH_MAX = 128;
 export const TXNS_PER_PAGE_MAX = 256;
-/** Of the reason of a rollback, for people. */
+/** Of the reason of a rollback, for people; a longer one is cut. */
 export const TXN_MESSAGE_BYTES_MAX = 1_024;
 /** A client's name, as its certificate has it. */
 export const TXN_BY_BYTES_MAX = 512;
@@ -333,6 +333,9 @@ export const IDEMPOTENCY_BYTES_MAX = 40 * 1024 * 1024;
 export const IDEMPOTENCY_DROPPED_PER_EVENT_MAX = 4;
 /** All of it is decided and applied in one turn each: about 2 ms; on the slowest machine that the simulator draws, 20. */
 export const JOBS_FORGOTTEN_PER_COMMAND_MAX = 64;
+
+/** Calls of one island to another that are sent together, as JSON. One call always fits. */
+export const TXN_BATCH_BYTES_MAX = 1024 * 1024;
 
 // ---- questions between peers -----------------------------------------------------------------------
 

@@ -14,13 +14,12 @@ import { fenceWord } from "./fence.ts";
 import { isBackendHash } from "./home.ts";
 import { isTxnId } from "./id.ts";
 import { TXNS_STAGED_MAX } from "./limits.ts";
-import type { TcFence, TxnAnswer, TxnHeader, TxnOperation, TxnReason, TxnRequest, TxnState } from "./model.ts";
+import type { TcFence, TxnAnswer, TxnHeader, TxnOperation, TxnRequest, TxnState } from "./model.ts";
 import { areSameOperations, operationsProblem, type Refusal } from "./operations.ts";
 import {
   answered,
   asIs,
   committed,
-  type Deciding,
   refused,
   rolledBack,
   rolledBackAs,
@@ -30,8 +29,8 @@ import {
 } from "./outcome.ts";
 import {
   ageProblem,
-  aheadProblem,
   bytesProblem,
+  clockProblem,
   conflict,
   horizonProblem,
   isForgotten,
@@ -41,7 +40,7 @@ import {
   overloaded,
   undecided,
 } from "./refusals.ts";
-import { clippedReason, fenceProblem, headerProblem, stageProblem } from "./requests.ts";
+import { fenceProblem, headerProblem, stageProblem } from "./requests.ts";
 import { isSameTxn } from "./txn-state.ts";
 import type { TxnView } from "./view.ts";
 
@@ -159,10 +158,13 @@ function decideHome(
   context: TxnContext,
 ): TxnDecision {
   const { header, fence } = request;
-  const age = state === undefined ? ageProblem(view, header.id, context.atMs) : null;
-  if (age !== null) return refused(age);
+  const forgotten = state === undefined ? horizonProblem(view, header.id) : null;
+  if (forgotten !== null) return refused(forgotten);
   const operations = operationsAtHome(request, state, context);
-  const problem = Array.isArray(operations) ? homeProblem(view, request, operations, state) : (operations as Refusal);
+  // What this clock says of its age is written down: by another one it may be fine, and this call may come again.
+  const problem =
+    (state === undefined ? clockProblem(header.id, context.atMs) : null) ??
+    (Array.isArray(operations) ? homeProblem(view, request, operations, state) : (operations as Refusal));
   if (problem !== null) return rolledBack(header, { ...problem, backendHash: null }, { ...context, fence });
   return committed(view, header, operations as readonly TxnOperation[], { ...context, fence });
 }
@@ -206,19 +208,22 @@ function decideRollback(
   state: TxnState | undefined,
   context: TxnContext,
 ): TxnDecision {
-  return state === undefined && isForgotten(view, header.id)
-    ? { kind: "answer", answer: rolledBackAs(clippedReason(reason)) }
-    : tombstone(header, reason, { ...context, fence });
+  // It may have been committed, and done everywhere: whoever asks again must not hear that it was not.
+  const age = state === undefined ? horizonProblem(view, header.id) : null;
+  return age === null ? rolledBack(header, reason, { ...context, fence }) : refused(age);
 }
 
-/** What home does not know nobody has committed, and from now on nobody will. */
+/**
+ * By an island that has prepared it. What home does not know nobody has committed, and from now on nobody will: a commit is not forgotten before all
+ * have done it. Also of an id that is made in the future, by this leader's clock: another island has prepared it by its own.
+ */
 function decideInquire(view: TxnView, { header }: RequestOf<"inquire">, context: TxnContext): TxnDecision {
   const { id } = header;
   if (header.home !== context.self) return refused(notHere(id, context.self));
   const state = view.txns.get(id);
   if (state === undefined && isForgotten(view, id)) return { kind: "answer", answer: rolledBackAs(undecided(id)) };
   if (state === undefined || state.phase === "staged")
-    return tombstone(header, undecided(id), { ...context, fence: null });
+    return rolledBack(header, undecided(id), { ...context, fence: null });
   if (isSameTxn(state, header)) return answered(state);
   // Under this id home has another one, for good: this one was never committed here, and never will be.
   return { kind: "answer", answer: rolledBackAs({ ...conflict(id), backendHash: null }) };
@@ -283,10 +288,4 @@ export function decideRecover(
   const word = fenceWord(view.txns.fence, fence, observed);
   if (word.kind === "refused") return word;
   return word.kind === "same" ? { kind: "nothing" } : { kind: "record", changes: [{ kind: "txn-fence", fence, atMs }] };
-}
-
-/** A record that it is rolled back, though home has heard nothing of it so far. Not of an id that is made in the future: it would end all before it. */
-function tombstone(header: TxnHeader, reason: TxnReason, context: Pick<Deciding, "fence" | "atMs">): TxnDecision {
-  const ahead = aheadProblem(header.id, context.atMs);
-  return ahead === null ? rolledBack(header, reason, context) : refused(ahead);
 }

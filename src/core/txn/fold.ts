@@ -12,6 +12,7 @@ import { ById } from "./by-id.ts";
 import { readFence, readLive, readSettled, writeFence, writeLive, writeSettled } from "./codec/records.ts";
 import { type TxnEvent, txnIdOf } from "./events.ts";
 import { raisedFence } from "./fence.ts";
+import { createdMs } from "./id.ts";
 import { readId, readOptional, writeId, writeOptional } from "./codec/fields.ts";
 import {
   TXN_SETTLED_BYTES_MAX,
@@ -237,7 +238,8 @@ export class TxnsFold implements TxnsReader {
       const first = this.#settled.first;
       if (first === undefined) return;
       const isOver = this.#settled.size > TXN_SETTLED_MAX || this.#settledBytes > TXN_SETTLED_BYTES_MAX;
-      if (!isOver && first.settledAtMs + TXN_SETTLED_MS > atMs) return;
+      // One that is made in the future, by this record's time, is kept: forgotten, it would end all ids before it.
+      if (!isOver && (first.settledAtMs + TXN_SETTLED_MS > atMs || createdMs(first.id) > atMs)) return;
       this.#settled.delete(first.id);
       this.#settledBytes -= first.bytes.length;
       if (this.#horizon === null || this.#horizon < first.id) this.#horizon = first.id;

@@ -10,20 +10,22 @@ import type { TxnView } from "./view.ts";
 
 /** Of one that is unknown here. */
 export function ageProblem(view: TxnView, id: string, atMs: number): Refusal | null {
-  if (createdMs(id) < atMs - TXN_AGE_MS_MAX)
+  return horizonProblem(view, id) ?? clockProblem(id, atMs);
+}
+
+/** By this leader's clock. */
+export function clockProblem(id: string, atMs: number): Refusal | null {
+  const madeMs = createdMs(id);
+  if (madeMs < atMs - TXN_AGE_MS_MAX)
     return { code: "txn_expired", message: `Transaction ${id} was made more than 12 hours ago. Make a new one.` };
-  return horizonProblem(view, id) ?? aheadProblem(id, atMs);
+  if (madeMs <= atMs + TXN_AHEAD_MS_MAX) return null;
+  return { code: "invalid_txn_id", message: `By the id, transaction ${id} is made in the future. Check the clocks.` };
 }
 
 export function horizonProblem(view: TxnView, id: string): Refusal | null {
   if (!isForgotten(view, id)) return null;
   const message = `This island has forgotten transactions as late as ${id}, and can't tell whether it was decided. Make a new one.`;
   return { code: "txn_expired", message };
-}
-
-export function aheadProblem(id: string, atMs: number): Refusal | null {
-  if (createdMs(id) <= atMs + TXN_AHEAD_MS_MAX) return null;
-  return { code: "invalid_txn_id", message: `By the id, transaction ${id} is made in the future. Check the clocks.` };
 }
 
 export function isForgotten({ txns }: TxnView, id: string): boolean {

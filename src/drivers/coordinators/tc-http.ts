@@ -45,10 +45,12 @@ export interface TcExchange {
   /** Sent as JSON; null: none. */
   readonly body: object | null;
   readonly withinMs: number;
+  /** Whoever listens there may answer, where there is no TLS: it is an island's address on loopback, and its answer names nobody. */
+  readonly isUnnamed?: boolean | undefined;
 }
 
 export interface TcAnswer {
-  /** The node id in the certificate of the server that answered. */
+  /** The node id in the certificate of the server that answered. Empty: it has shown none, and none was asked for. */
   readonly from: string;
   readonly status: number;
   readonly body: Fields;
@@ -77,7 +79,7 @@ export class TcHttp {
   /** The same with the reason, for whoever reports it. */
   async tried(asked: TcExchange): Promise<TcAnswer | TenureError> {
     const url = this.#urlOf(asked);
-    if (url === null) return notCalled(asked.endpoint);
+    if (url === null) return Object.assign(notCalled(asked.endpoint), { unsent: true });
     const { clock } = this.#options;
     const endsAtMs = clock.monotonicMs() + asked.withinMs;
     try {
@@ -88,7 +90,7 @@ export class TcHttp {
         const leftMs = endsAtMs - clock.monotonicMs();
         this.#client.dropIdle(url);
         if (!wasKept(error) || leftMs <= 0) throw error;
-        answer = await this.#send(url, asked, leftMs);
+        answer = await this.#again(url, asked, leftMs);
       }
       this.#complaints.delete(url.origin);
       return answer;
@@ -115,7 +117,18 @@ export class TcHttp {
     this.#client.close();
   }
 
-  async #send(url: URL, { method, headers = {}, body }: TcExchange, timeoutMs: number): Promise<TcAnswer> {
+  /** The first time it may have arrived, whatever comes of the second. */
+  async #again(url: URL, asked: TcExchange, timeoutMs: number): Promise<TcAnswer> {
+    try {
+      return await this.#send(url, asked, timeoutMs);
+    } catch (error) {
+      if (TenureError.is(error)) Object.assign(error, { unsent: false });
+      throw error;
+    }
+  }
+
+  async #send(url: URL, asked: TcExchange, timeoutMs: number): Promise<TcAnswer> {
+    const { method, headers = {}, body, isUnnamed = false } = asked;
     const content = body === null ? {} : { "content-type": "application/json" };
     const request = {
       method,
@@ -125,10 +138,10 @@ export class TcHttp {
       timeoutMs,
       signal: this.#closing.signal,
     };
-    return await this.#client.exchange(request, (response, at) => this.#read(response, at));
+    return await this.#client.exchange(request, (response, at) => this.#read(response, at, isUnnamed));
   }
 
-  async #read(response: IncomingMessage, at: string): Promise<TcAnswer> {
+  async #read(response: IncomingMessage, at: string, isUnnamed: boolean): Promise<TcAnswer> {
     // At once: a connection that has ended shows none.
     const server =
       this.#options.tls === null ? null : this.#serverOf((response.socket as TLSSocket).getPeerCertificate());
@@ -136,7 +149,7 @@ export class TcHttp {
     if (status >= 300 && status < 400) throw redirected(at, status);
     const text = await readText(response, TC_ANSWER_BYTES_MAX, () => tooLong(at));
     const body = parseObject(text, at, COORDINATOR);
-    const from = server ?? identityIn(body);
+    const from = server ?? (isUnnamed ? "" : identityIn(body));
     if (TenureError.is(from)) throw from;
     return { from, status, body };
   }

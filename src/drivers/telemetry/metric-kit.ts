@@ -8,6 +8,7 @@ import type {
   MeshServerStats,
   ServerStats,
 } from "../../ports/server-stats.ts";
+import type { DeciderStats, TxnStats } from "../../ports/transactions.ts";
 import type { ValuesStats } from "../../ports/values.ts";
 
 export interface MetricsSource {
@@ -19,6 +20,10 @@ export interface MetricsSource {
   readonly values: ValuesStats | null;
   /** Null: this node is no transaction coordinator. */
   readonly coordinators: CoordinatorServerStats | null;
+  /** Null: a site on Postgres keeps none. */
+  readonly transactions: TxnStats | null;
+  /** Null: this node is no transaction coordinator. */
+  readonly decider: DeciderStats | null;
   readonly http: Omit<HttpStats, "lastBackupAtMs">;
   /** Null without TLS. */
   readonly apiCertificateNotAfterMs: number | null;

@@ -4,6 +4,7 @@
 import { COORDINATOR_METRICS } from "./coordinator-metrics.ts";
 import { JOB_METRICS } from "./job-metrics.ts";
 import { MESH_METRICS } from "./mesh-metrics.ts";
+import { TRANSACTION_METRICS } from "./transaction-metrics.ts";
 import { VALUE_METRICS } from "./value-metrics.ts";
 import { buckets, by, counter, gauge, histogram, labelled, type Sample, type ServerMetric } from "./metric-kit.ts";
 
@@ -171,6 +172,7 @@ export const SERVER_METRICS: readonly ServerMetric[] = [
   ...VALUE_METRICS,
   ...MESH_METRICS,
   ...COORDINATOR_METRICS,
+  ...TRANSACTION_METRICS,
 ];
 
 function endOf(use: "peer" | "api", notAfterMs: number | null): readonly Sample[] {

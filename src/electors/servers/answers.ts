@@ -160,7 +160,8 @@ function valueOf(body: Fields): StoredValue {
   const fence = body["epoch"] === undefined ? {} : { scope: text(body, "scope"), epoch: epochIn(body) };
   const value = body["value"] as Json;
   const updatedAtMs = milliseconds(body, "updated_at_ms");
-  return { name: text(body, "name"), value, version: versionIn(body), updatedAtMs, ...fence };
+  const pending = body["pending_txn"] === undefined ? {} : { pendingTxn: text(body, "pending_txn") };
+  return { name: text(body, "name"), value, version: versionIn(body), updatedAtMs, ...fence, ...pending };
 }
 
 function versionIn(body: Fields): number {

@@ -135,6 +135,8 @@ export class LeaderClient {
         if (isKnown) members.leaderUrl = next;
         return { kind: isKnown ? "moved" : "failed", error: refusal.error };
       }
+      case "locked":
+        return { kind: "failed", error: refusal.error };
       case "elsewhere":
         members.doubt(url);
         return { kind: "failed", error: refusal.error };

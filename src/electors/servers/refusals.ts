@@ -1,6 +1,7 @@
 // What an answer that is not 200 means for whoever asked, and what to do next.
 //
 //   moved       the node does not lead: it was not done, and the leader may be named
+//   locked      it was not done: a transaction over islands locks the value, for as long as it is not decided. Ask the same node again
 //   elsewhere   it was not done, or it does not matter how often it is done: ask again, or another node
 //   unknown     it may have been done
 //   refused     for good: no other node would say anything else
@@ -12,7 +13,7 @@ import { conflictIn } from "./answers.ts";
 
 export type Refusal =
   | { readonly kind: "moved"; readonly nodeId: string | null; readonly url: string | null; readonly error: TenureError }
-  | { readonly kind: "elsewhere" | "unknown" | "refused"; readonly error: TenureError };
+  | { readonly kind: "locked" | "elsewhere" | "unknown" | "refused"; readonly error: TenureError };
 
 /** Definite, and of the request itself: nothing was done, and no other node would say anything else. */
 const OF_REQUEST: readonly ErrorCode[] = [
@@ -54,6 +55,7 @@ export function refusalOf({ status, body }: ServersAnswer, url: string): Refusal
     return { kind: "moved", nodeId: textOrNull(body["leader_id"]), url: textOrNull(body["leader_url"]), error };
   }
   if (code === "VERSION_CONFLICT") return { kind: "refused", error: conflictIn(body) };
+  if (code === "txn_locked") return { kind: "locked", error: new TenureError(code, said) };
   if (code !== undefined && OF_REQUEST.includes(code)) return { kind: "refused", error: new TenureError(code, said) };
   if (code !== undefined && NOT_DONE.includes(code)) return { kind: "elsewhere", error: unavailable(said) };
   if (code === "OUTCOME_UNKNOWN" || status >= 500 || status === 429)

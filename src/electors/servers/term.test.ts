@@ -95,6 +95,30 @@ describe("a write of a term", () => {
   });
 });
 
+describe("a write of a value that a transaction locks", () => {
+  const locked = refusal(409, "txn_locked");
+
+  it("is sent again to the same leader until that is decided: it was not done", async () => {
+    const { held, servers, writes, losses } = await term(locked, locked, locked, ok({ version: 11 }));
+    const asked = servers.asked.length;
+    const written = held.put("cursor", 1);
+    await servers.clock.advance(2_000);
+    expect(await written).toEqual({ version: 11 });
+    expect(writes()).toHaveLength(4);
+    expect(servers.asked).toHaveLength(asked + 4);
+    expect(losses).toEqual([]);
+  });
+
+  it("is refused after a while: definitely not done, and the term goes on", async () => {
+    const { held, servers, writes, losses } = await term(...Array.from({ length: 1_000 }, () => locked));
+    const error = failed(held.put("cursor", 1));
+    await servers.clock.advance(60_000);
+    expect(await error).toMatchObject({ code: "txn_locked", retryable: true });
+    expect(writes().length).toBeLessThan(200);
+    expect(losses).toEqual([]);
+  });
+});
+
 describe("a write that may have been done", () => {
   it.each<[string, Said]>([
     ["was not answered", unreachable(false)],

@@ -63,6 +63,11 @@ describe("a list", () => {
     ]);
   });
 
+  it("shows by which transaction a value is locked", async () => {
+    const { values } = stage([page([value("a", 3), { ...value("b", 4), pending_txn: "t1" }], 9)], []);
+    expect((await all(values.list())).map(({ pendingTxn }) => pendingTxn)).toEqual([undefined, "t1"]);
+  });
+
   it("without an end is refused", async () => {
     const { values } = stage([page([value("a", 3)], 9, "a"), page([value("a", 3)], 9, "a")], []);
     await expect(all(values.list())).rejects.toMatchObject({ code: "BACKEND_UNSUPPORTED" });

@@ -6,6 +6,7 @@
 
 import type { Arrivals } from "../../ports/mesh/arrivals.ts";
 import type { MeshSeen } from "../../core/health/mesh.ts";
+import type { TransactionsSeen } from "../../core/health/transactions.ts";
 import { meshSeen } from "./mesh-stats.ts";
 import type { JobsParts } from "../../api/index.ts";
 import { JobsFeeder, type JobsFeederOptions } from "../../controller/jobs/feeder.ts";
@@ -23,6 +24,7 @@ import { type OwnController, standalone } from "../../controller/mesh/own/own-vi
 import { RegistryService } from "../../controller/mesh/registry.ts";
 import { noScopes } from "../../controller/scopes/site-scopes.ts";
 import { StateService } from "../../controller/state/state.ts";
+import type { TransactionsService } from "../../controller/transactions/transactions.ts";
 import { noValues } from "../../controller/values/site-values.ts";
 import type { TenureError } from "../../core/kit/errors.ts";
 import type { SigningHeld } from "../../core/health/index.ts";
@@ -43,6 +45,7 @@ import type { Values, ValuesStats } from "../../ports/values.ts";
 import type { JobsServerStats } from "../../ports/server-stats.ts";
 import type { VerifySignature } from "../../ports/signatures.ts";
 import type { Views } from "../../ports/views.ts";
+import { islandOf } from "./island.ts";
 import { assembleLinks, foreignLines, type LinksWorld } from "./links.ts";
 import { assembleMesh, authorOf, keepLines, type LineLog } from "./mesh.ts";
 import { type AssembledState, assembleMeshState, keptArrivals, type MeshStateWorld } from "./mesh-state.ts";
@@ -109,6 +112,8 @@ export interface NodeLog {
   watchSigning?(held: () => SigningHeld | null): void;
   /** What this node sees of other sites, for its alerts. */
   watchMesh?(seen: () => MeshSeen | null): void;
+  /** The same of its island's transactions. */
+  watchTransactions?(seen: () => TransactionsSeen): void;
   /** Said once, by whoever assembles the node: before that nothing of the history goes. Null: whatever is older than it is kept may. */
   guardHistory?(guard: HistoryGuard | null): void;
   /** Something of it was found to be lost, or is there again. */
@@ -123,6 +128,8 @@ export interface NodeLog {
   readonly unready: CertificatesServiceOptions["unready"];
   /** The same of records of values. */
   readonly unreadyForValues?: (() => readonly string[]) | undefined;
+  /** The same of records of transactions. */
+  readonly unreadyForTransactions?: (() => readonly string[]) | undefined;
   /** Nodes that are not known to be of a release that reads records of the mesh: such a record would stop them. */
   readonly unreadyForMesh: () => readonly string[];
   /** Whoever was revoked must stay out after a restart too. */
@@ -143,6 +150,8 @@ export interface NodeServices {
   readonly parts: JobsParts & { readonly jobs: JobsService; readonly events: EventsService };
   readonly scopes: Scopes;
   readonly values: Values;
+  /** This island's part in transactions; null: nodes on Postgres take part in none. */
+  readonly transactions: TransactionsService | null;
   /** Undefined: the site is standalone. */
   readonly lines: MeshLines | undefined;
   readonly links: MeshLinks | undefined;
@@ -167,32 +176,12 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   const around = { clock, random: world.random.fork("jobs"), newId: world.newId };
   // After a new line that an operator asked for, another one of the same log.
   const author = (): string => authorOf(log.author, fold.controllers.registry.renewed);
-  const journal = new JournalService({
-    ...around,
-    log: log.journal.log,
-    journal: fold,
-    get author() {
-      return author();
-    },
-    leadership,
-    believedMs: () => log.believedMs(),
-  });
+  const journal = journalOf(log, around, author);
   const meshed = { ...around, journal, fold, author, loggedAuthor: () => log.author, digest, logger };
   keepLines(log.line, meshed);
-  const jobs = new JobsService({
-    ...around,
-    journal,
-    fold,
-    digest,
-    worker: world.worker,
-    newJobId: world.newJobId,
-    nextFire: world.nextFire,
-    isPaused,
-    refusesNew: log.refusesJobs,
-    find: (jobId) => views.get(jobId),
-    expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
-  });
-  pausing?.onResumed(() => jobs.resumed());
+  const jobs = jobsOf(world, log, { ...around, journal, isPaused });
+  // Jobs of committed transactions; the calls to other islands come with the coordinator of the node.
+  state?.transactions.attach({ jobs });
   const feeder = new JobsFeeder({ fold, views, history, clock, logger, putJobsMax: world.putJobsMax });
   views.onReset(() => feeder.restart());
   log.onHistoryChanged?.(() => feeder.historyChanged());
@@ -208,6 +197,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
     parts: { jobs, views, events, keys, certificates, controllers: site.controllers },
     scopes: state?.scopes ?? noScopes(),
     values: state?.values ?? noValues(),
+    transactions: state?.transactions ?? null,
     lines: site.lines,
     links: site.links,
     meshState: site.meshState,
@@ -227,6 +217,41 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
       await views.close();
     },
   };
+}
+
+function jobsOf(
+  world: ServicesWorld,
+  log: NodeLog,
+  around: Pick<ConstructorParameters<typeof JobsService>[0], "clock" | "random" | "newId" | "journal" | "isPaused">,
+): JobsService {
+  const { digest, views } = world;
+  const jobs = new JobsService({
+    ...around,
+    fold: log.journal.fold,
+    digest,
+    worker: world.worker,
+    newJobId: world.newJobId,
+    nextFire: world.nextFire,
+    refusesNew: log.refusesJobs,
+    find: (jobId) => views.get(jobId),
+    expired: (nowMs, limit, after) => views.expired(nowMs, limit, after),
+  });
+  log.pausing?.onResumed(() => jobs.resumed());
+  return jobs;
+}
+
+function journalOf(log: NodeLog, around: Pick<JobsServiceOptions, "clock" | "random" | "newId">, author: () => string) {
+  const { leadership } = log;
+  return new JournalService({
+    ...around,
+    log: log.journal.log,
+    journal: log.journal.fold,
+    get author() {
+      return author();
+    },
+    leadership,
+    believedMs: () => log.believedMs(),
+  });
 }
 
 /** This site among other sites. Of one that is standalone only the registry is there. */
@@ -299,13 +324,14 @@ function controllersOf(
   });
 }
 
-function stateOf(world: NodeWorld, log: NodeLog, isPaused: () => boolean): StateService | null {
+function stateOf(world: ServicesWorld, log: NodeLog, isPaused: () => boolean): StateService | null {
   if (log.state === null) return null;
   const { clock, random } = world;
   const { log: own, fold: applied } = log.state;
-  const { leadership, pausing, refusesState: refusesNew, unreadyForValues: unready } = log;
+  const { leadership, pausing, refusesState: refusesNew, unreadyForValues: unready, unreadyForTransactions } = log;
   const around = { leadership, clock, random: random.fork("scopes"), isPaused, refusesNew, unready };
-  const state = new StateService({ log: own, applied, ...around });
+  const state = new StateService({ log: own, applied, ...around, unreadyForTransactions, island: islandOf(world) });
+  log.watchTransactions?.(() => state.transactions.stats());
   pausing?.onResumed(() => state.resumed());
   return state;
 }

@@ -3,6 +3,7 @@
 // often won while the rest of a server is opened.
 
 import type { CoordinatorsSeen } from "../../core/health/coordinators.ts";
+import type { TransactionsSeen } from "../../core/health/transactions.ts";
 import type { MeshSeen } from "../../core/health/mesh.ts";
 import { ClusterService, type ClusterOptions } from "../../controller/cluster/cluster.ts";
 import { membersBelow, membersHeardBelow } from "../../controller/cluster/cluster-view.ts";
@@ -47,6 +48,8 @@ export interface OwnLogOptions
   readonly protocolOfRevocations: number;
   /** From which protocol on a peer reads records of values. */
   readonly protocolOfValues: number;
+  /** From which protocol on a peer reads records of transactions. */
+  readonly protocolOfTransactions: number;
   /** From which protocol on a peer reads records of the mesh. */
   readonly protocolOfMesh: number;
   readonly disk: DiskState;
@@ -123,6 +126,7 @@ export function startOwnLog(options: OwnLogOptions): OwnLog {
     refusesState: () => pauseRefusal(machine) ?? diskRefusal(disk),
     unready: () => membersBelow(options.protocolOfRevocations, peers, engine.status()),
     unreadyForValues: () => membersBelow(options.protocolOfValues, peers, engine.status()),
+    unreadyForTransactions: () => membersBelow(options.protocolOfTransactions, peers, engine.status()),
     unreadyForMesh: () => membersBelow(options.protocolOfMesh, peers, engine.status()),
     // A node that is started where nobody leads knows what its last snapshot says, and not what of its log is committed: whoever
     // was revoked would be let in again. In the turn after it was applied, or the snapshot would be of before.
@@ -147,13 +151,16 @@ function diskSeen({ engine, disk }: OwnLogOptions): ClusterOptions["disk"] {
   };
 }
 
-/** What this node's alerts ask of the mesh and of its coordinator, which are assembled after the cluster's service. */
+type LaterWatched = "watchReplay" | "watchSigning" | "watchMesh" | "watchCoordinators" | "watchTransactions";
+
+/** What this node's alerts ask of the mesh, of its coordinator and of transactions, which are assembled after the cluster's service. */
 function laterAlerts() {
   let replayProblem: (() => string | null) | null = null;
   let signingHeld: (() => SigningHeld | null) | null = null;
   let seen: (() => MeshSeen | null) | null = null;
   let coordinators: (() => CoordinatorsSeen) | null = null;
-  const watch: Required<Pick<OwnLog, "watchReplay" | "watchSigning" | "watchMesh" | "watchCoordinators">> = {
+  let transactions: (() => TransactionsSeen) | null = null;
+  const watch: Required<Pick<OwnLog, LaterWatched>> = {
     watchReplay: (problem) => {
       replayProblem = problem;
     },
@@ -166,12 +173,16 @@ function laterAlerts() {
     watchCoordinators: (others) => {
       coordinators = others;
     },
+    watchTransactions: (stats) => {
+      transactions = stats;
+    },
   };
   const asked = {
     replayProblem: () => replayProblem?.() ?? null,
     signingHeld: () => signingHeld?.() ?? null,
     mesh: () => seen?.() ?? null,
     coordinators: () => coordinators?.() ?? null,
+    transactions: () => transactions?.() ?? null,
   };
   return { asked, watch };
 }

@@ -15,6 +15,7 @@ import type { Cluster } from "../../ports/cluster.ts";
 import type { Coordinators } from "../../ports/coordinators.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { CoordinatorServerStats, ServerStats } from "../../ports/server-stats.ts";
+import type { TxnDecider } from "../../ports/transactions.ts";
 import { nameWarning } from "./certificate-names.ts";
 import type { NodeServices } from "../assembly/assemble.ts";
 import type { ServerNodeOptions } from "./embedded.ts";
@@ -25,17 +26,27 @@ export interface ApiParts {
   readonly cluster: Cluster;
   readonly services: Pick<
     NodeServices,
-    "parts" | "scopes" | "values" | "stats" | "valuesStats" | "lines" | "links" | "meshState" | "arrivals"
+    | "parts"
+    | "scopes"
+    | "values"
+    | "transactions"
+    | "stats"
+    | "valuesStats"
+    | "lines"
+    | "links"
+    | "meshState"
+    | "arrivals"
   >;
   readonly server: () => ServerStats;
   readonly options: Pick<ServerNodeOptions, "logs" | "diagnostics" | "onFatal">;
   readonly tls: ApiTls | null;
   /** Absent: this node is no transaction coordinator. */
   readonly coordinators?: (Coordinators & { stats(): CoordinatorServerStats }) | undefined;
+  readonly txnDecider?: TxnDecider | undefined;
 }
 
 export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Api> {
-  const { clusterId, cluster, services, server, options, tls, coordinators } = parts;
+  const { clusterId, cluster, services, server, options, tls, coordinators, txnDecider } = parts;
   const { logs, diagnostics, onFatal } = options;
   const metrics = createMetrics(() => ({
     server: server(),
@@ -43,6 +54,8 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
     mesh: services.meshState?.stats() ?? null,
     values: services.valuesStats(),
     coordinators: coordinators?.stats() ?? null,
+    transactions: services.transactions?.stats() ?? null,
+    decider: txnDecider?.stats() ?? null,
     http: api.stats(),
     apiCertificateNotAfterMs: notAfterMs(api.certificate()),
     droppedLogLines: logs.dropped(),
@@ -63,6 +76,8 @@ export async function openApi(config: ServerConfig, parts: ApiParts): Promise<Ap
     meshState: services.meshState,
     arrivals: services.arrivals,
     coordinators,
+    transactions: services.transactions ?? undefined,
+    txnDecider,
     tcAuthDisabled: config.tc?.disableAuth ?? false,
     nodeId: config.nodeId,
     clusterId,

@@ -3,16 +3,19 @@
 //   identity (before anything is opened) ──▶ files ──▶ service ──▶ the API answers for it ──▶ announced once ──▶ votes, campaigns, leads
 //   stop: leaves as far as that goes in its time ──▶ the API ends
 
-import { hash } from "node:crypto";
 import { isLoopback, type ServerConfig, type TcConfig } from "../../contract/index.ts";
 import { CoordinatorService, openCoordinatorFiles } from "../../controller/coordinators/index.ts";
 import { incarnationOf } from "../../core/kit/ids.ts";
+import type { TransactionsService } from "../../controller/transactions/transactions.ts";
 import { coordinatorCalls, TcHttp, type TcTls } from "../../drivers/coordinators/index.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
 import { systemDigest } from "../../drivers/system/digest.ts";
+import { HttpIslandCalls, httpTxnForward } from "../../drivers/transactions/index.ts";
 import type { Certificates } from "../../ports/certificates.ts";
 import type { Logger } from "../../ports/logger.ts";
+import type { TxnDecider } from "../../ports/transactions.ts";
 import { assembleCoordination } from "../assembly/coordinators.ts";
+import { assembleDecider, type DeciderParts } from "../assembly/transactions.ts";
 import { pem, trustDomainOf } from "./api.ts";
 import { type ConsensusNode, newClusterId, newIncarnation } from "./consensus.ts";
 import { announceOnce, coordinatorIdentity, sameIdentity } from "./tc-start.ts";
@@ -20,8 +23,10 @@ import { announceOnce, coordinatorIdentity, sameIdentity } from "./tc-start.ts";
 export interface CoordinatorParts {
   readonly tc: TcConfig;
   readonly identity: string;
-  readonly consensus: Pick<ConsensusNode, "clusterId" | "engine" | "directory" | "random">;
+  readonly consensus: Pick<ConsensusNode, "engine" | "directory" | "random">;
   readonly certificates: Pick<Certificates, "isRevoked">;
+  /** This island's part in transactions. */
+  readonly transactions: TransactionsService;
   readonly logger: Logger;
   readonly signal?: AbortSignal | undefined;
   readonly onFatal: (error: unknown) => void;
@@ -29,6 +34,7 @@ export interface CoordinatorParts {
 
 export interface CoordinatorNode {
   readonly service: CoordinatorService;
+  readonly decider: TxnDecider;
   /** Once the API answers. Throws BACKEND_UNAVAILABLE where nobody of `tc.join` does. */
   start(): Promise<void>;
   /** Throws, and changes nothing, where the certificate names another node. */
@@ -45,8 +51,8 @@ export function coordinatorOf(config: ServerConfig): Pick<CoordinatorParts, "tc"
 }
 
 export async function openCoordinator(config: ServerConfig, parts: CoordinatorParts): Promise<CoordinatorNode> {
-  const { tc, identity, consensus, certificates, logger, signal, onFatal } = parts;
-  const { clusterId, engine, directory } = consensus;
+  const { tc, identity, consensus, certificates, transactions, logger, signal, onFatal } = parts;
+  const { engine, directory } = consensus;
   const files = await openCoordinatorFiles({
     disk: directory.disk,
     digest: systemDigest,
@@ -75,7 +81,7 @@ export async function openCoordinator(config: ServerConfig, parts: CoordinatorPa
         files,
         endpoint: tc.endpoint,
         seeds: tc.join,
-        backendHash: backendHashOf(clusterId),
+        backendHash: transactions.backendHash,
         calls: coordinatorCalls(http),
         clock: systemClock,
         random,
@@ -85,15 +91,16 @@ export async function openCoordinator(config: ServerConfig, parts: CoordinatorPa
       }),
   });
   const { service } = coordination;
+  const { calls, decider } = decidingOf(tc, { coordination, http, transactions, random, logger });
   const leading = new AbortController();
   return {
     service,
+    decider,
     start: async () => {
       await announceOnce(tc, { http, clock: systemClock, signal });
       if (signal?.aborted === true) return;
       service.start();
-      // What the leader decides comes with transactions; the roster and the registry are the coordinator's own.
-      const led = coordination.lead((term) => untilOver(term.signal), { signal: leading.signal });
+      const led = coordination.lead((term) => decider.lead(term.signal), { signal: leading.signal });
       led.catch((error: unknown) => {
         if (!leading.signal.aborted) onFatal(error);
       });
@@ -107,23 +114,28 @@ export async function openCoordinator(config: ServerConfig, parts: CoordinatorPa
       await service.stop();
       leading.abort();
       await coordination.close();
+      calls.close();
       http.close();
     },
   };
 }
 
-/** As whom an island takes part in transactions, at whichever of its nodes. */
-function backendHashOf(clusterId: string): string {
-  return hash("sha256", `tenure-backend\n${clusterId}`);
+/** What decides transactions, and its calls to islands. */
+function decidingOf(
+  { endpoint: ownEndpoint }: TcConfig,
+  parts: Pick<DeciderParts, "coordination" | "transactions" | "random" | "logger"> & { readonly http: TcHttp },
+) {
+  const { coordination, http, transactions: own, random } = parts;
+  const { service } = coordination;
+  const registry = () => service.registry().entries;
+  const clock = systemClock;
+  const calls = new HttpIslandCalls({ http, registry, own, ownEndpoint, clock, random: random.fork("islands") });
+  const around = { clock, digest: systemDigest, forward: httpTxnForward(http), random: random.fork("decider") };
+  return { calls, decider: assembleDecider({ ...parts, ...around, calls }) };
 }
 
 function tlsOf({ api }: ServerConfig): TcTls | null {
   if (api.tls === null || api.tls.clientCaFile === null) return null;
   const { certFile, keyFile, clientCaFile } = api.tls;
   return { cert: pem(certFile), key: pem(keyFile), ca: pem(clientCaFile) };
-}
-
-function untilOver(signal: AbortSignal): Promise<void> {
-  if (signal.aborted) return Promise.resolve();
-  return new Promise((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
 }

@@ -21,6 +21,7 @@ import {
   type PeerTls,
   PROTOCOL_OF_MESH,
   PROTOCOL_OF_REVOCATIONS,
+  PROTOCOL_OF_TRANSACTIONS,
   PROTOCOL_OF_VALUES,
 } from "../../drivers/wire/index.ts";
 import { RECEIPTS } from "../../logs/index.ts";
@@ -105,7 +106,9 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
       signal: options.signal,
       onFatal: fail,
     };
-    const coordinator = asCoordinator && (await openCoordinator(config, { ...asCoordinator, ...around }));
+    const { transactions } = services;
+    assert(transactions !== null, "a server with a log of its own keeps transactions");
+    const coordinator = asCoordinator && (await openCoordinator(config, { ...asCoordinator, ...around, transactions }));
     if (coordinator !== null) log.watchCoordinators(() => coordinator.service.seen());
     const api = await openApi(config, {
       cluster,
@@ -115,6 +118,7 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
       options,
       tls,
       coordinators: coordinator?.service,
+      txnDecider: coordinator?.decider,
     });
     closing.push(() => api.stop());
     certificates.opened(api);
@@ -195,6 +199,7 @@ function ownLogOptions(
     protocolOfRevocations: PROTOCOL_OF_REVOCATIONS,
     protocolOfMesh: PROTOCOL_OF_MESH,
     protocolOfValues: PROTOCOL_OF_VALUES,
+    protocolOfTransactions: PROTOCOL_OF_TRANSACTIONS,
     own: { address: wire.address, url: apiUrlOf(config, config.api.listen) },
     electionTimeoutMaxMs: election.electionTimeoutMaxMs,
     disk: directory,

@@ -49,7 +49,7 @@ import { ScheduleLedger } from "./oracle/schedule-ledger.ts";
 import { charged } from "./schedules.ts";
 import { Stores } from "./stores.ts";
 import { Usurped } from "./usurpers.ts";
-import { PROTOCOL_OF_VALUES, Releases } from "./values/releases.ts";
+import { PROTOCOL_OF_TRANSACTIONS, PROTOCOL_OF_VALUES, Releases } from "./values/releases.ts";
 
 const CLUSTER_ID = "sim";
 const STANDALONE: SiteWorld = {
@@ -337,6 +337,7 @@ export class JobsCluster {
       protocolOfRevocations: PROTOCOL,
       protocolOfMesh: PROTOCOL,
       protocolOfValues: PROTOCOL_OF_VALUES,
+      protocolOfTransactions: PROTOCOL_OF_TRANSACTIONS,
       own: { address: `${node}:7000`, url: `http://${node}` },
       electionTimeoutMaxMs: ELECTION_DEFAULTS.electionTimeoutMaxMs,
       disk: { state: () => "ok", freeBytes: () => null },

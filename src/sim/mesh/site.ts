@@ -176,6 +176,7 @@ export class SimSite {
       protocolOfRevocations: PROTOCOL,
       protocolOfMesh: PROTOCOL,
       protocolOfValues: PROTOCOL,
+      protocolOfTransactions: PROTOCOL,
       own: { address: `${node}:7000`, url: `http://${node}` },
       electionTimeoutMaxMs: ELECTION_DEFAULTS.electionTimeoutMaxMs,
       disk: { state: () => "ok", freeBytes: () => null },

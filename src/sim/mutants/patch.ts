@@ -8,6 +8,7 @@ import type { MeshLimits } from "../mesh/index.ts";
 import type { KnobLimits } from "../raft/index.ts";
 import type { SpreadLimits } from "../spread/index.ts";
 import type { TcLimits } from "../tc/index.ts";
+import type { TxnLimits } from "../txn/index.ts";
 
 export interface Edit {
   /** Below src/. */
@@ -23,9 +24,9 @@ export interface Mutant {
   readonly breaks: string;
   readonly edits: readonly Edit[];
   /** What its runs do not leave to the seed, where the mistake can only show in a cluster of some kind, or too seldom elsewhere. */
-  readonly limits?: KnobLimits | ElectorLimits | JobsLimits | MeshLimits | SpreadLimits | TcLimits | undefined;
+  readonly limits?: KnobLimits | ElectorLimits | JobsLimits | MeshLimits | SpreadLimits | TcLimits | TxnLimits | undefined;
   /** Whose simulation must find it; by default the Raft cluster's. */
-  readonly subject?: "elector" | "jobs" | "mesh" | "spread" | "tc" | undefined;
+  readonly subject?: "elector" | "jobs" | "mesh" | "spread" | "tc" | "txn" | undefined;
 }
 
 /** How mistakes are planted into runs of one kind: what `limits` decides is not left to the seed. */

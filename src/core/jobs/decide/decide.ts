@@ -19,6 +19,7 @@ import {
 import { decideCancel, decideForget, decideRetry, decideSubmit } from "./jobs.ts";
 import { decideLease } from "./lease.ts";
 import { decideTake } from "./take.ts";
+import { decideDeliver } from "./deliver.ts";
 import { decideReport, decideResults } from "./results.ts";
 import { decideDeleteSchedule, decideFireSchedule, decidePauseQueue, decidePutSchedule } from "./schedules.ts";
 
@@ -41,6 +42,8 @@ function anyDecision(
       return decideSubmit(state, command, context);
     case "take":
       return decideTake(state, command, context);
+    case "deliver":
+      return decideDeliver(state, command, context);
     case "cancel":
       return decideCancel(state, command, context);
     case "retry":

@@ -3,26 +3,13 @@
 // otherwise wait for ever in front of the others. Where there is no room they stay where they are, all of them.
 
 import type { EventDraft } from "../../events/index.ts";
-import type { CommandOf, DecideContext, Decision, JobsAnswers, TakenJob } from "../commands.ts";
+import type { CommandOf, DecideContext, Decision, JobsAnswers } from "../commands.ts";
 import { checkSpecs } from "./jobs.ts";
-import { TenureError } from "../../kit/errors.ts";
 import { decided, draft } from "./decision.ts";
-import type { Failed, Submitted } from "../events.ts";
-import { type JobSpec, PLAIN_SPEC } from "../model.ts";
-import { nameProblem, payloadProblem, specProblem } from "./spec-problem.ts";
+import type { Submitted } from "../events.ts";
+import type { JobSpec } from "../model.ts";
 import type { BookState } from "../state/state.ts";
-
-/** In place of a specification that can't be taken as it is. */
-const UNUSABLE: Omit<JobSpec, "kind"> = {
-  ...PLAIN_SPEC,
-  attemptsMax: 1,
-  lossesMax: 1,
-  backoff: { baseMs: 0, maxMs: 0 },
-  retentionMs: 7 * 86_400_000,
-};
-const UNUSABLE_KIND = "unusable";
-/** As the API wants it: it goes into paths, labels of metrics and terminals. */
-const USABLE_KIND = /^[A-Za-z0-9][A-Za-z0-9._:-]*$/;
+import { anyProblem, unusable } from "./unusable.ts";
 
 export function decideTake(
   state: BookState,
@@ -35,33 +22,13 @@ export function decideTake(
     // Taken over before, whatever brought it back: it is there once.
     if (state.jobs.get(job.id) !== undefined) continue;
     // That there is no room at this moment is nothing wrong with it.
-    const problem = job.problem ?? problemOf(state, job.spec);
+    const problem = job.problem ?? anyProblem(state, job.spec);
     if (problem === null) {
       good.push(job.spec);
       const payload: Submitted = { spec: job.spec, by: job.by };
       drafts.push(draft(context, "build:submitted", job.id, payload));
-    } else drafts.push(...unusable(job, problem, context));
+    } else drafts.push(...unusable(job, `It was submitted in the database and can't be done: ${problem}`, context));
   }
   const full = good.length === 0 ? null : checkSpecs(state, good);
   return full ?? decided(drafts, {});
-}
-
-function problemOf(state: BookState, spec: JobSpec): string | null {
-  const problem = specProblem(spec);
-  if (problem !== null) return problem;
-  try {
-    return payloadProblem(state.canonical(spec.payload));
-  } catch (error) {
-    if (!TenureError.is(error)) throw error;
-    return error.message;
-  }
-}
-
-function unusable({ id, by, spec }: TakenJob, problem: string, context: DecideContext): EventDraft[] {
-  const isUsable = USABLE_KIND.test(spec.kind) && nameProblem("kind", spec.kind) === null;
-  const kind = isUsable ? spec.kind : UNUSABLE_KIND;
-  const submitted: Submitted = { spec: { ...UNUSABLE, kind }, by };
-  const error = { message: `It was submitted in the database and can't be done: ${problem}`, detail: null };
-  const failed: Failed = { jobEpoch: 1, leaseHash: null, cause: "failed", error };
-  return [draft(context, "build:submitted", id, submitted), draft(context, "build:failed", id, failed)];
 }

@@ -12,6 +12,8 @@ import type { EndedRun, JobRecord, Run, Ticket } from "../state/records.ts";
 import {
   type AgentExtras,
   AGENT_STATES,
+  DELIVERED,
+  DELIVERED_PAIR,
   ENDS,
   FLAG,
   MAGIC,
@@ -113,6 +115,7 @@ class BookDecoder {
     const command = this.#name();
     const jobIds = this.#flatText();
     const [atMs, sequence] = [reader.uint53(), reader.uint53()];
+    if (command === DELIVERED && callerOf(id) === "") return this.#delivered(bodyHash);
     if (command !== SKIP || callerOf(id) !== "") {
       this.#state.keys.set(id, { id, bodyHash, command, jobIds, atMs, sequence });
       return;
@@ -120,6 +123,13 @@ class BookDecoder {
     const byMs = Number(jobIds);
     if (!Number.isSafeInteger(byMs)) throw new DecodeError("malformed", `a jump of the clock by ${jobIds}`);
     this.#state.skips.set(String(sequence), { atMs, byMs, sequence });
+  }
+
+  #delivered(pair: string): void {
+    const [place = NaN, operation = NaN] = DELIVERED_PAIR.exec(pair)?.slice(1).map(Number) ?? [];
+    if (!Number.isSafeInteger(place) || !Number.isSafeInteger(operation) || this.#state.delivered !== null)
+      throw new DecodeError("malformed", `jobs were delivered up to ${pair}`);
+    this.#state.deliver({ place, operation });
   }
 
   #job(): void {

@@ -2,7 +2,8 @@
 //
 //   magic u8, version u8, sequence, submitted, finished
 //   paused queues, agents, schedules: each a count u32 and the records, by name
-//   jumps of the events' clock, in the form of keys, and idempotency keys: each behind a 1, oldest first; then a 0
+//   jumps of the events' clock, in the form of keys, and idempotency keys: each behind a 1, oldest first; in the form of a
+//   key, how far jobs of transactions were delivered, where any was; then a 0
 //   jobs: each behind a 1, in the order of their submission; then a 0
 //
 // Classes, policies and callers are written where the first job has them, and named by their number from then on. Nothing
@@ -13,6 +14,7 @@
 // before it is written. Agents, queues and schedules are few: their records are taken at the begin, and written later too.
 
 import { ByteWriter } from "../../kit/bytes.ts";
+import { INTEGER_MAX } from "../../kit/limits.ts";
 import { SNAPSHOT_RECORD_BYTES, SNAPSHOT_SLICE_BYTES } from "../limits.ts";
 import type { JobClass } from "../state/job-class.ts";
 import type {
@@ -26,6 +28,7 @@ import type {
   ScheduleRecord,
   Totals,
 } from "../state/records.ts";
+import type { DeliveredUpTo } from "../state/deliveries.ts";
 import type { SkipRecord } from "../state/skips.ts";
 import type { BookState } from "../state/state.ts";
 import type { Kept } from "../state/table.ts";
@@ -37,6 +40,7 @@ import {
   PRIORITY_OFFSET,
   REPORTS,
   AGENT_STATES,
+  DELIVERED,
   SKIP,
   SNAPSHOT_VERSION,
   STATES,
@@ -58,6 +62,7 @@ export function* encodeBook(
     const agents = [...state.agents.appliedValues()];
     const schedules = [...state.schedules.appliedValues()];
     const skips = [...state.skips.appliedValues()];
+    const delivered = state.appliedDelivered;
     const encoder = new BookEncoder(state.canonical, sliceBytes);
     encoder.head(sequence, state.appliedTotals);
     yield encoder.slice();
@@ -83,6 +88,7 @@ export function* encodeBook(
       encoder.key(key);
       if (encoder.isFull) yield encoder.slice();
     }
+    if (delivered !== null) encoder.delivered(delivered);
     encoder.end();
     for (const record of records) {
       encoder.job(record);
@@ -242,6 +248,18 @@ class BookEncoder {
 
   skip({ atMs, byMs, sequence }: SkipRecord): void {
     this.key({ id: `0:${SKIP}/${sequence}`, bodyHash: "", command: SKIP, jobIds: String(byMs), atMs, sequence });
+  }
+
+  delivered({ place, operation }: DeliveredUpTo): void {
+    const [atMs, sequence] = [INTEGER_MAX, INTEGER_MAX];
+    this.key({
+      id: `0:${DELIVERED}`,
+      bodyHash: `${place}/${operation}`,
+      command: DELIVERED,
+      jobIds: "",
+      atMs,
+      sequence,
+    });
   }
 
   job(record: JobRecord): void {

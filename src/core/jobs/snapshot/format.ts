@@ -36,6 +36,16 @@ export function agentExtras({ isDraining, epoch, owner }: AgentRecord): AgentExt
  */
 export const SKIP = "clock-skipped";
 
+/**
+ * How far jobs of transactions were delivered (state/deliveries.ts) stands among the idempotency keys too, after all of them, where there is
+ * such a pair: a snapshot without one has the bytes that it always had. `bodyHash` is the pair. Its time and its sequence are the last ones
+ * that there can be, and it names no job: a release that does not know of it keeps it as a key that is never old, and that costs less than any other,
+ * so it goes neither by age nor for want of room, and is written again.
+ */
+export const DELIVERED = "delivered";
+/** Only one of these is read as it: the form is exact. */
+export const DELIVERED_PAIR = /^(0|[1-9][0-9]*)\/(0|[1-9][0-9]*)$/;
+
 export const FLAG = {
   notBefore: 1,
   concurrency: 2,

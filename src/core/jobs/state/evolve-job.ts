@@ -18,6 +18,7 @@ import type {
   Submitted,
 } from "../events.ts";
 import { payloadOf } from "../events.ts";
+import { fitsDelivered, noteDelivered } from "./deliveries.ts";
 import type { AttemptEnd, JobSpec, JobState } from "../model.ts";
 import { type EndedRun, isFinal, type JobRecord, type Reported, type Run, type Ticket } from "./records.ts";
 import { ticketBytes } from "./weights.ts";
@@ -55,7 +56,7 @@ export function evolveJob(state: BookState, event: JobsEvent, type: BuildEventTy
 }
 
 function submitted(state: BookState, event: JobsEvent, atMs: number): boolean {
-  if (state.jobs.get(event.entityId) !== undefined) return false;
+  if (state.jobs.get(event.entityId) !== undefined || !fitsDelivered(state, event)) return false;
   const { spec, by, schedule } = payloadOf<Submitted>(event);
   const ticket = ticketOf(state, event.entityId, spec, {
     number: event.sequence,
@@ -80,6 +81,7 @@ function submitted(state: BookState, event: JobsEvent, atMs: number): boolean {
     error: null,
   });
   state.count(1, 0);
+  noteDelivered(state, event);
   return true;
 }
 

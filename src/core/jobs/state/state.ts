@@ -21,6 +21,7 @@ import {
   SCHEDULES_BYTES_MAX,
 } from "../../kit/limits.ts";
 import { Shards } from "../../kit/keyed/shards.ts";
+import type { DeliveredUpTo } from "./deliveries.ts";
 import { JobClasses } from "./job-class.ts";
 import { KeyShares } from "./key-shares.ts";
 import { POLICIES_KEPT_MAX } from "../limits.ts";
@@ -76,6 +77,7 @@ export type BookLimits = { readonly [Name in keyof typeof BOOK_LIMITS]: number }
 const NOBODY: ReadonlySet<number> = new Set();
 const NO_TOTALS: Totals = { submitted: 0, finished: 0 };
 const TOTALS_KEY = "all";
+const DELIVERED_KEY = "upTo";
 
 export class BookState {
   readonly canonical: (value: Json) => string;
@@ -100,6 +102,7 @@ export class BookState {
     this.skippedMs += weightOf(after, ({ byMs }) => byMs) - weightOf(before, ({ byMs }) => byMs);
   });
   readonly #totals = new Table<Totals>(this.notes, () => undefined);
+  readonly #delivered = new Table<DeliveredUpTo>(this.notes, () => undefined);
 
   readonly classes = new JobClasses(this.shelf.slots);
   readonly ready = new Ready(this.shelf);
@@ -153,6 +156,19 @@ export class BookState {
 
   get appliedTotals(): Totals {
     return this.#totals.applied(TOTALS_KEY) ?? NO_TOTALS;
+  }
+
+  /** The last job of a transaction over islands that is here; null: none ever was. */
+  get delivered(): DeliveredUpTo | null {
+    return this.#delivered.get(DELIVERED_KEY) ?? null;
+  }
+
+  get appliedDelivered(): DeliveredUpTo | null {
+    return this.#delivered.applied(DELIVERED_KEY) ?? null;
+  }
+
+  deliver(upTo: DeliveredUpTo): void {
+    this.#delivered.set(DELIVERED_KEY, upTo);
   }
 
   count(submitted: number, finished: number): void {

@@ -315,6 +315,17 @@ describe("what other sites write", () => {
     expect(projected([known, ...unknown]).texts()).toEqual(projected([known]).texts());
   });
 
+  test("that a site delivered for a transaction is that site's business: its row is as any other's", () => {
+    const delivery = { mark: "txn:t:0", place: Number.MAX_SAFE_INTEGER, operation: 0 };
+    const spec = { kind: "build", queue: "default", priority: 0 };
+    const rows = [
+      { spec, by: "mover" },
+      { spec, by: "mover", delivery },
+    ].map((payload) => projected([told({ sequence: 1, eventType: "build:submitted", payload })]).texts());
+    expect(rows[0]).toHaveLength(1);
+    expect(rows[1]).toEqual(rows[0]);
+  });
+
   test("of many labels, kinds and URLs keeps few", () => {
     const labels = Object.fromEntries(Array.from({ length: 1_000 }, (_, at) => [`l${at}`, "x".repeat(1_000)]));
     const urls = Array.from({ length: 1_000 }, () => "h".repeat(10_000));

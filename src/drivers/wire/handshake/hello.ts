@@ -22,13 +22,15 @@ const MAGIC = "tenure-peer";
  * 1: messages, beacons, bulks. 2: also queries and their answers, on a connection for which both sides agreed on it. 3: the mark
  * of the process in the hello (boots.ts). 4: the same frames; who says so reads records of revoked certificates. 5: the same frames;
  * who says so reads records of the mesh: registered sites, and what other sites sent. 6: the same frames; who says so reads records of values.
+ * 7: the same frames; who says so reads records of transactions.
  */
 export const PROTOCOL_MIN = 1;
-export const PROTOCOL_MAX = 6;
+export const PROTOCOL_MAX = 7;
 export const PROTOCOL_OF_QUERIES = 2;
 export const PROTOCOL_OF_REVOCATIONS = 4;
 export const PROTOCOL_OF_MESH = 5;
 export const PROTOCOL_OF_VALUES = 6;
+export const PROTOCOL_OF_TRANSACTIONS = 7;
 
 /** `peer`: messages and beacons. `bulk`: one large message. `ask`: which cluster is this? */
 export const PURPOSES = ["peer", "bulk", "ask"] as const;

@@ -1,5 +1,5 @@
-// A server of an older release, which can't read records of values, until it is upgraded in the middle of a run: it stops, and comes up as the
-// others are. Before that nobody may write a value.
+// A server of an older release, which can read records of neither values nor transactions, until it is upgraded in the middle of a run: it
+// stops, and comes up as the others are. Before that nobody may write a value.
 
 import type { JobsCluster } from "../cluster.ts";
 import { PROTOCOL } from "../peers.ts";
@@ -7,6 +7,8 @@ import { VALUE_AGAIN_MS } from "./limits.ts";
 
 /** From which on servers read values. */
 export const PROTOCOL_OF_VALUES = PROTOCOL + 1;
+/** From which on they read transactions. */
+export const PROTOCOL_OF_TRANSACTIONS = PROTOCOL_OF_VALUES + 1;
 
 export class Releases {
   readonly #cluster: JobsCluster;
@@ -37,6 +39,6 @@ export class Releases {
   }
 
   protocolOf(node: string): number {
-    return this.isOlder(node) ? PROTOCOL : PROTOCOL_OF_VALUES;
+    return this.isOlder(node) ? PROTOCOL : PROTOCOL_OF_TRANSACTIONS;
   }
 }

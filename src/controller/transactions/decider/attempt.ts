@@ -1,0 +1,221 @@
+// One attempt to bring a transaction to its end: ① ② ③ of core/txn/course.ts, with their times. It may be the second one for this transaction, here or at
+// another coordinator, and another may run at this moment: each call may be repeated, and home has one record.
+//
+// Invariants: the term is asked before each call, and none is made behind a closed gate or in another term; nothing is said to the others of a decision
+// before home has answered with it.
+
+import type { TenureError } from "../../../core/kit/errors.ts";
+import {
+  type AfterCommit,
+  afterCommit,
+  type AfterHome,
+  afterHome,
+  type AfterPrepare,
+  afterPrepare,
+  type Heard,
+  isCommitted,
+} from "../../../core/txn/course.ts";
+import type { BackendHash, TcFence, TxnReason, TxnRequest, TxnResult } from "../../../core/txn/model.ts";
+import { sleep } from "../../../loops/time.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import type { CoordinatorTerm, IslandCalls, TxnOutcome } from "../../../ports/transactions.ts";
+import { TXN_APPLY_MS, TXN_CALL_AGAIN_MS, TXN_CALL_MS, TXN_PREPARE_PART } from "./limits.ts";
+import type { TxnPlan } from "./plan.ts";
+import { rolledBack, unknown } from "./refusals.ts";
+
+export interface AttemptContext {
+  readonly term: Pick<CoordinatorTerm, "fence">;
+  readonly calls: Pick<IslandCalls, "call">;
+  readonly clock: Clock;
+}
+
+export class Attempt {
+  readonly #context: AttemptContext;
+  readonly #plan: TxnPlan;
+  readonly #fence: TcFence;
+  readonly #startedMs: number;
+  /** Of ①: what has been heard, and until it has. */
+  readonly #heard = new Map<BackendHash, Heard>();
+  readonly #preparing = new Map<BackendHash, Promise<Heard>>();
+  /** Nothing more is prepared. */
+  #isRollback = false;
+
+  constructor(context: AttemptContext, plan: TxnPlan, fence: TcFence) {
+    this.#context = context;
+    this.#plan = plan;
+    this.#fence = fence;
+    this.#startedMs = context.clock.monotonicMs();
+  }
+
+  /** Rejects with OUTCOME_UNKNOWN, or with home's definite refusal. */
+  async commit(): Promise<TxnOutcome> {
+    const prepared = await this.#prepare();
+    if (prepared.kind === "rollback") return this.rollBack(prepared.reason);
+    if (prepared.kind !== "commit")
+      throw this.#unknown(prepared.kind === "stop" ? prepared.why : "it was not prepared");
+    const { home } = this.#plan.header;
+    const heard = await this.#ask(home, this.#commitOf(home), this.#untilMs);
+    const after = afterHome(home, "commit", heard);
+    return after.kind === "rollback" ? this.rollBack(after.reason) : this.#end(after);
+  }
+
+  /** As `commit`: it may be that it is committed. */
+  async rollBack(reason: TxnReason): Promise<TxnOutcome> {
+    this.#isRollback = true;
+    const { header } = this.#plan;
+    const request = { kind: "rollback", header, reason, fence: this.#fence } as const;
+    const untilMs = Math.max(this.#untilMs, this.#nowMs + TXN_APPLY_MS);
+    const after = afterHome(header.home, "rollback", await this.#ask(header.home, request, untilMs));
+    return this.#end(after, reason);
+  }
+
+  get #nowMs(): number {
+    return this.#context.clock.monotonicMs();
+  }
+
+  /** From then on islands ask home by themselves. */
+  get #untilMs(): number {
+    return this.#startedMs + this.#plan.header.timeoutMs;
+  }
+
+  async #prepare(): Promise<AfterPrepare> {
+    const { header, others, operations } = this.#plan;
+    const untilMs = this.#startedMs + header.timeoutMs * TXN_PREPARE_PART;
+    const { promise, resolve } = Promise.withResolvers<AfterPrepare>();
+    const judge = (): void => {
+      const after = afterPrepare(others, this.#heard);
+      if (after.kind !== "wait") resolve(after);
+    };
+    for (const island of others) {
+      const request = {
+        kind: "prepare",
+        header,
+        operations: operations.get(island) ?? null,
+        fence: this.#fence,
+      } as const;
+      const heard = this.#ask(island, request, untilMs);
+      this.#preparing.set(island, heard);
+      void heard.then((said) => {
+        this.#heard.set(island, said);
+        judge();
+      });
+    }
+    judge();
+    const after = await promise;
+    // A process that stood still meanwhile: the islands are about to ask home, and would find nothing.
+    return after.kind === "commit" && this.#nowMs > untilMs ? { kind: "rollback", reason: TOO_LATE } : after;
+  }
+
+  #commitOf(island: BackendHash): TxnRequest {
+    const { header, require, operations } = this.#plan;
+    const isHome = island === header.home;
+    const own = operations.get(island);
+    return {
+      kind: "commit",
+      header,
+      operations: isHome ? (own === undefined ? [] : own) : null,
+      require: isHome ? require : [],
+      fence: this.#fence,
+    };
+  }
+
+  async #end(after: AfterHome, asked: TxnReason | null = null): Promise<TxnOutcome> {
+    const { header } = this.#plan;
+    switch (after.kind) {
+      case "committed":
+        return this.#outcome("committed", null, await this.#apply(after.results));
+      case "rolled-back": {
+        // Of one that home has forgotten it knows no reason any more.
+        const reason = after.reason ?? asked;
+        this.#hint(reason ?? TOO_LATE);
+        const states = this.#plan.others.concat(header.home).map((island) => [island, ROLLED_BACK] as const);
+        return this.#outcome("rolled-back", reason, new Map(states));
+      }
+      case "refused":
+        this.#hint({ code: after.code, message: after.message, backendHash: null });
+        throw rolledBack(header.id, after.code, after);
+      default:
+        throw this.#unknown(after.kind === "unknown" ? after.why : after.reason.message);
+    }
+  }
+
+  /** ③ What does not answer in time asks home by itself. */
+  async #apply(atHome: readonly TxnResult[]): Promise<ReadonlyMap<BackendHash, AfterCommit>> {
+    const { header, others } = this.#plan;
+    const untilMs = this.#nowMs + TXN_APPLY_MS;
+    const states = new Map<BackendHash, AfterCommit>([[header.home, { state: "applied", results: atHome }]]);
+    await Promise.all(
+      others.map(async (island) => {
+        const before = this.#heard.get(island);
+        const heard = isCommitted(before) ? before : await this.#ask(island, this.#commitOf(island), untilMs);
+        states.set(island, afterCommit(heard));
+      }),
+    );
+    return states;
+  }
+
+  /** So that locks are freed at once: each island that may have prepared asks home now. After its own answer, or it would ask too early. */
+  #hint(reason: TxnReason): void {
+    const { header } = this.#plan;
+    for (const [island, preparing] of this.#preparing) {
+      void preparing.then((heard) => {
+        if (typeof heard === "object" && heard.kind === "refused") return;
+        if (!this.#mayAct) return;
+        const request = { kind: "rollback", header, reason, fence: this.#fence } as const;
+        void this.#context.calls.call(island, request, TXN_CALL_MS);
+      });
+    }
+  }
+
+  /** Repeated within its time: all of them may be. */
+  async #ask(island: BackendHash, request: TxnRequest, untilMs: number): Promise<Heard> {
+    const { calls, clock } = this.#context;
+    for (;;) {
+      if (!this.#mayAct) return "lost";
+      const leftMs = untilMs - this.#nowMs;
+      if (leftMs <= 0) return "silent";
+      const answer = await calls.call(island, request, Math.min(leftMs, TXN_CALL_MS));
+      if (answer !== null) return answer;
+      if (request.kind === "prepare" && this.#isRollback) return "silent";
+      await sleep(clock, Math.min(TXN_CALL_AGAIN_MS, Math.max(0, untilMs - this.#nowMs)));
+    }
+  }
+
+  get #mayAct(): boolean {
+    return isSameFence(this.#context.term.fence(), this.#fence);
+  }
+
+  #outcome(
+    state: TxnOutcome["state"],
+    reason: TxnReason | null,
+    states: ReadonlyMap<BackendHash, AfterCommit>,
+  ): TxnOutcome {
+    const { header, operations } = this.#plan;
+    const participants = [...operations.keys()].map((island) => {
+      return { backendHash: island, ...(states.get(island) ?? PENDING) };
+    });
+    return { id: header.id, state, term: this.#fence.term, home: header.home, reason, participants };
+  }
+
+  #unknown(why: string): TenureError {
+    return unknown(this.#plan.header.id, why);
+  }
+}
+
+/** The same term of the same coordinators: a term that was lost and won again is another one. */
+export function isSameFence(now: TcFence | null, begun: TcFence): boolean {
+  return (
+    now !== null &&
+    now.term === begun.term &&
+    now.clusterId === begun.clusterId &&
+    now.recoveredBy === begun.recoveredBy
+  );
+}
+
+const PENDING: AfterCommit = { state: "pending", results: [] };
+const ROLLED_BACK: AfterCommit = { state: "rolled-back", results: [] };
+const TOO_LATE: TxnReason = {
+  code: "txn_fanout_failed",
+  message: "Its islands had prepared it too late.",
+  backendHash: null,
+};

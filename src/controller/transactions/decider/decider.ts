@@ -1,0 +1,220 @@
+// The coordinator of transactions on one node: runs them while this node leads the coordinators, and forwards them, once, while another one does.
+//
+//   run, decide ──▶ runs here already? ──▶ joined
+//        │          leads? ──▶ all islands registered? ──▶ an attempt (attempt.ts)
+//        └─ another one leads ──▶ forwarded                 nobody ──▶ refused: nothing was done
+
+import type { Random } from "../../../core/kit/random.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
+import { errorOfRollback } from "../../../core/txn/course.ts";
+import type { BackendHash, TcFence, TxnAnswer, TxnReason, TxnRequest } from "../../../core/txn/model.ts";
+import { pause } from "../../../loops/time.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import type { Logger } from "../../../ports/logger.ts";
+import type {
+  CoordinatorTerm,
+  DeciderStats,
+  IslandCalls,
+  TxnBody,
+  TxnCaller,
+  TxnDecide,
+  TxnDecider,
+  TxnForward,
+  TxnOutcome,
+  TxnParticipant,
+} from "../../../ports/transactions.ts";
+import { Attempt } from "./attempt.ts";
+import {
+  TXN_APPLY_MS,
+  TXN_FORWARD_EXTRA_MS,
+  TXN_RECOVER_RETRY_MS_MIN,
+  TXN_RUNNING_MAX,
+  TXN_STAGE_WITHIN_MS,
+} from "./limits.ts";
+import { type DigestOf, planOf, stagedPlanOf, type TxnPlan } from "./plan.ts";
+import { Recovery } from "./recovery.ts";
+import {
+  isBeingDecided,
+  nobodyLeads,
+  NotTheCoordinator,
+  notStaged,
+  otherBody,
+  overloaded,
+  rolledBack,
+  unregistered,
+} from "./refusals.ts";
+
+export interface DeciderOptions {
+  readonly term: CoordinatorTerm;
+  readonly calls: IslandCalls;
+  readonly forward: TxnForward;
+  /** This node's own island. */
+  readonly own: Pick<TxnParticipant, "backendHash" | "get">;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly logger: Pick<Logger, "warn">;
+  readonly digestOf: DigestOf;
+}
+
+type Asked = "commit" | "rollback";
+type Decided = Awaited<ReturnType<TxnDecider["decide"]>>;
+
+interface Running {
+  readonly plan: TxnPlan;
+  readonly asked: Asked;
+  readonly outcome: Promise<TxnOutcome>;
+}
+
+export class Decider implements TxnDecider {
+  readonly #options: DeciderOptions;
+  /** Here, by id. What is forwarded is not among them: two nodes that take each other for the leader would wait for each other. */
+  readonly #running = new Map<string, Running>();
+  readonly #outcomes = { committed: 0, "rolled-back": 0, unknown: 0, refused: 0 };
+  #forwarding = 0;
+  #forwarded = 0;
+
+  constructor(options: DeciderOptions) {
+    this.#options = options;
+  }
+
+  /** The work of one term, until it is over. */
+  async lead(signal: AbortSignal): Promise<void> {
+    const { term, calls, clock, random, logger } = this.#options;
+    const isRunning = (id: string): boolean => this.#running.has(id);
+    while (!signal.aborted) {
+      const fence = term.fence();
+      if (fence !== null) return new Recovery({ term, calls, clock, random, logger, isRunning }, fence, signal).run();
+      await pause(clock, TXN_RECOVER_RETRY_MS_MIN, signal);
+    }
+  }
+
+  async run(body: TxnBody, caller: TxnCaller): Promise<TxnOutcome> {
+    const { digestOf, forward } = this.#options;
+    const plan = planOf(body, caller.by, digestOf);
+    const there = (endpoint: string, withinMs: number) => forward.run(endpoint, body, caller.by, withinMs);
+    const leading = this.#leading(caller);
+    if ("endpoint" in leading) return this.#forward(plan, leading.endpoint, there);
+    const { fence } = leading;
+    const outcome = await this.#here(plan, fence, "commit", (attempt) => attempt.commit());
+    const code = errorOfRollback(outcome.reason);
+    if (code !== null) throw rolledBack(outcome.id, code, outcome.reason);
+    return outcome;
+  }
+
+  async decide(request: TxnDecide, caller: TxnCaller): Promise<Decided> {
+    const { digestOf, forward, clock } = this.#options;
+    const { id, state, expiresAtMs } = request;
+    const wallMs = clock.wallMs();
+    const plan = stagedPlanOf(request, caller.by, digestOf);
+    const there = (endpoint: string, withinMs: number) => forward.decide(endpoint, request, caller.by, withinMs);
+    const leading = this.#leading(caller);
+    if ("endpoint" in leading) return this.#forward(plan, leading.endpoint, there);
+    const { fence } = leading;
+    if (state === "pending") return { id, state: this.#look(id, request.home) };
+    const isLate = expiresAtMs !== null && expiresAtMs <= wallMs;
+    const outcome =
+      state === "commit" && !isLate
+        ? await this.#here(plan, fence, "commit", (attempt) => attempt.commit())
+        : await this.#here(plan, fence, "rollback", (attempt) => attempt.rollBack(isLate ? TOO_OLD : ASKED_FOR));
+    return { id, state: outcome.state === "committed" ? "commit" : "rollback" };
+  }
+
+  async stage(target: BackendHash, request: Extract<TxnRequest, { kind: "stage" }>): Promise<TxnAnswer> {
+    this.#mustBeRegistered([target, request.home]);
+    const answer = await this.#options.calls.call(target, request, TXN_STAGE_WITHIN_MS);
+    if (answer === null) throw notStaged(target, request.id);
+    return answer;
+  }
+
+  stats(): DeciderStats {
+    return { outcomes: { ...this.#outcomes }, running: this.#running.size, forwarded: this.#forwarded };
+  }
+
+  /** In which term this node may act, or who leads. */
+  #leading({ isForwarded }: TxnCaller): { readonly fence: TcFence } | { readonly endpoint: string } {
+    const { term } = this.#options;
+    const fence = term.fence();
+    if (fence !== null) return { fence };
+    if (!term.isLed()) throw nobodyLeads();
+    const endpoint = term.leaderEndpoint();
+    if (isForwarded || endpoint === null) throw new NotTheCoordinator(endpoint, NOT_HERE);
+    return { endpoint };
+  }
+
+  async #forward<T>(
+    { header }: TxnPlan,
+    endpoint: string,
+    send: (endpoint: string, withinMs: number) => Promise<T | null>,
+  ): Promise<T> {
+    if (this.#forwarding >= TXN_RUNNING_MAX) throw overloaded(this.#forwarding);
+    this.#forwarding++;
+    this.#forwarded++;
+    try {
+      const answer = await send(endpoint, header.timeoutMs + TXN_APPLY_MS + TXN_FORWARD_EXTRA_MS);
+      if (answer === null) throw new NotTheCoordinator(endpoint, UNREACHABLE);
+      return answer;
+    } finally {
+      this.#forwarding--;
+    }
+  }
+
+  /** At most one attempt for one id: whoever asks for the same joins it. */
+  #here(
+    plan: TxnPlan,
+    fence: TcFence,
+    asked: Asked,
+    begin: (attempt: Attempt) => Promise<TxnOutcome>,
+  ): Promise<TxnOutcome> {
+    const { id, digest, home } = plan.header;
+    const running = this.#running.get(id);
+    if (running !== undefined) {
+      if (running.plan.header.digest !== digest || running.plan.header.home !== home) throw otherBody(id);
+      if (running.asked !== asked) throw isBeingDecided(id);
+      return running.outcome;
+    }
+    this.#mustBeRegistered([home, ...plan.others]);
+    if (this.#running.size >= TXN_RUNNING_MAX) throw overloaded(this.#running.size);
+    const { term, calls, clock } = this.#options;
+    const outcome = this.#counted(begin(new Attempt({ term, calls, clock }, plan, fence))).finally(() =>
+      this.#running.delete(id),
+    );
+    this.#running.set(id, { plan, asked, outcome });
+    return outcome;
+  }
+
+  async #counted(attempt: Promise<TxnOutcome>): Promise<TxnOutcome> {
+    try {
+      const outcome = await attempt;
+      this.#outcomes[outcome.state]++;
+      return outcome;
+    } catch (error) {
+      const isDefinite = TenureError.is(error) && error.code !== "OUTCOME_UNKNOWN";
+      this.#outcomes[isDefinite ? "refused" : "unknown"]++;
+      throw error;
+    }
+  }
+
+  #mustBeRegistered(islands: readonly BackendHash[]): void {
+    const registered = this.#options.calls.islands();
+    const missing = islands.filter((island) => !registered.includes(island));
+    if (missing.length > 0) throw unregistered([...new Set(missing)]);
+  }
+
+  /** Only what is known here: whoever asked home would have it decided. */
+  #look(id: string, home: BackendHash): Decided["state"] {
+    const { own } = this.#options;
+    if (this.#running.has(id) || home !== own.backendHash) return "pending";
+    const phase = own.get(id)?.phase;
+    if (phase === "committed") return "commit";
+    return phase === "rolled-back" ? "rollback" : "pending";
+  }
+}
+
+const NOT_HERE = "This node does not lead the transaction coordinators, and does not forward this call.";
+const UNREACHABLE = "The leader of the transaction coordinators can't be reached from this node. Nothing was done.";
+const TOO_OLD: TxnReason = {
+  code: "txn_expired",
+  message: "Its time was over before the decision.",
+  backendHash: null,
+};
+const ASKED_FOR: TxnReason = { code: "BAD_REQUEST", message: "Its client asked for the rollback.", backendHash: null };

@@ -1,0 +1,3 @@
+// The door of the coordinator of transactions.
+
+export { Decider } from "./decider.ts";

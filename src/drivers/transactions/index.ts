@@ -1,0 +1,4 @@
+// The door to other islands.
+
+export { HttpIslandCalls } from "./island-calls.ts";
+export { httpTxnForward } from "./txn-forward.ts";

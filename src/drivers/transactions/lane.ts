@@ -1,0 +1,322 @@
+// Calls to one island: gathered, sent to the node that leads there, repeated within their time.
+//
+//   call ──▶ queue ──next turn──▶ an exchange (one call, or a batch) with one node ──▶ answered
+//              ▲                        ├── "not the leader": the next node, at once   ┐ when all have been asked:
+//              │                        ├── no answer: the next node                   ┘ after a pause
+//              └──── those that are in time ── no answer to this call alone: after a pause
+//
+// Invariants: at most ISLAND_EXCHANGES_MAX exchanges are under way, and calls leave in the order in which they came; only registered addresses are called,
+// whoever is said to lead; a call is answered within its time, once; one timer serves all calls.
+
+import { type ErrorCode, TenureError } from "../../core/kit/errors.ts";
+import { TXN_BATCH_BYTES_MAX, TXN_BATCH_MAX } from "../../core/kit/limits.ts";
+import type { Random } from "../../core/kit/random.ts";
+import type { BackendHash, TxnAnswer, TxnRequest } from "../../core/txn/model.ts";
+import {
+  answerOf,
+  batchAnswersOf,
+  elsewhereOf,
+  TXN_REFUSALS,
+  type TxnWireAnswer,
+} from "../../core/txn/wire-answers.ts";
+import { batchCall, type BatchedRequest, requestBytes, requestCall } from "../../core/txn/wire-calls.ts";
+import type { Clock, Timer } from "../../ports/clock.ts";
+import type { TcAnswer, TcExchange } from "../coordinators/index.ts";
+import {
+  ISLAND_EXCHANGES_MAX,
+  ISLAND_QUEUE_MAX,
+  ISLAND_RETRY_MS_MAX,
+  ISLAND_RETRY_MS_MIN,
+  ISLAND_SILENT_MS,
+  ISLAND_TRY_MS,
+} from "./limits.ts";
+
+export interface LaneOptions {
+  readonly target: BackendHash;
+  /** Registered ones, as they are now; OWN among them, where this node is one of the island's. */
+  readonly endpoints: () => readonly string[];
+  /** OWN by its address. */
+  readonly ownEndpoint: string;
+  readonly exchange: (asked: TcExchange) => Promise<TcAnswer | null>;
+  /** This node's part of its island. */
+  readonly own: (request: TxnRequest) => Promise<TxnAnswer>;
+  readonly clock: Pick<Clock, "monotonicMs" | "setTimer">;
+  readonly random: Random;
+  /** After everything else that is due now: what comes until then leaves together. */
+  readonly nextTurn: (begin: () => void) => void;
+}
+
+/** Instead of an address: this node, without HTTP. */
+export const OWN = "own";
+
+interface Waiting {
+  readonly request: TxnRequest;
+  readonly untilMs: number;
+  readonly resolve: (answer: TxnAnswer | null) => void;
+  /** Not sent again before. */
+  notBeforeMs: number;
+  tries: number;
+}
+
+/** What one exchange says of its node. */
+type Node =
+  | { readonly kind: "leads" }
+  | { readonly kind: "silent" }
+  | { readonly kind: "elsewhere"; readonly leaderUrl: string | null };
+
+const REFUSALS: ReadonlySet<ErrorCode> = new Set(TXN_REFUSALS);
+const ELSEWHERE: ReadonlySet<ErrorCode> = new Set([
+  "NOT_LEADER",
+  "ERR_NO_LEADER",
+  "TRANSFER_IN_PROGRESS",
+  "BACKEND_UNAVAILABLE",
+]);
+
+export class Lane {
+  readonly #options: LaneOptions;
+  /** Until each is answered. */
+  readonly #waiting = new Set<Waiting>();
+  #queue: Waiting[] = [];
+  #underWay = 0;
+  #isTurnDue = false;
+  /** The node that answered last, or is to be asked next; null: any. */
+  #at: string | null = null;
+  /** In a row. */
+  #failures = 0;
+  #pausedUntilMs = -Infinity;
+  readonly #silentUntilMs = new Map<string, number>();
+  #timer: Timer | null = null;
+  #timerAtMs = Infinity;
+  #isClosed = false;
+
+  constructor(options: LaneOptions) {
+    this.#options = options;
+  }
+
+  get isIdle(): boolean {
+    return this.#waiting.size === 0;
+  }
+
+  call(request: TxnRequest, withinMs: number): Promise<TxnAnswer | null> {
+    if (this.#isClosed || this.#waiting.size >= ISLAND_QUEUE_MAX) return Promise.resolve(null);
+    return new Promise((resolve) => {
+      const waiting = { request, untilMs: this.#nowMs + withinMs, resolve, notBeforeMs: -Infinity, tries: 0 };
+      this.#waiting.add(waiting);
+      this.#queue.push(waiting);
+      this.#wakeAt(waiting.untilMs);
+      // Nothing is gathered for this node itself: whoever appends there gathers.
+      if (this.#node() === OWN) this.#go();
+      else this.#goNextTurn();
+    });
+  }
+
+  /** What is under way is answered with null. */
+  close(): void {
+    this.#isClosed = true;
+    this.#timer?.cancel();
+    this.#queue = [];
+    for (const waiting of this.#waiting) this.#settle(waiting, null);
+  }
+
+  get #nowMs(): number {
+    return this.#options.clock.monotonicMs();
+  }
+
+  #goNextTurn(): void {
+    if (this.#isTurnDue) return;
+    this.#isTurnDue = true;
+    this.#options.nextTurn(() => {
+      this.#isTurnDue = false;
+      this.#go();
+    });
+  }
+
+  #go(): void {
+    const nowMs = this.#nowMs;
+    while (!this.#isClosed && this.#queue.length > 0) {
+      if (this.#pausedUntilMs > nowMs) return this.#wakeAt(this.#pausedUntilMs);
+      const node = this.#node();
+      if (node === null) return this.#pause();
+      if (node !== OWN && this.#underWay >= ISLAND_EXCHANGES_MAX) return;
+      const batch = this.#take(nowMs, node === OWN ? 1 : TXN_BATCH_MAX);
+      if (batch.length === 0) return this.#wakeAt(Math.min(...this.#queue.map(({ notBeforeMs }) => notBeforeMs)));
+      if (node === OWN) void this.#ask(batch[0]!);
+      else void this.#exchange(node, batch);
+    }
+  }
+
+  /** Those that are next, as many as go together. */
+  #take(nowMs: number, countMax: number): readonly Waiting[] {
+    const taken: Waiting[] = [];
+    const left: Waiting[] = [];
+    let bytes = 0;
+    for (const [at, waiting] of this.#queue.entries()) {
+      if (!this.#waiting.has(waiting)) continue;
+      const { request } = waiting;
+      const isBatched = isBatchable(request);
+      const own = isBatched ? requestBytes(request) : 0;
+      const isAlone = taken.length > 0 && !(isBatched && isBatchable(taken[0]!.request));
+      if (waiting.notBeforeMs > nowMs || isAlone || (taken.length > 0 && bytes + own > TXN_BATCH_BYTES_MAX)) {
+        left.push(waiting);
+        continue;
+      }
+      bytes += own;
+      taken.push(waiting);
+      if (taken.length < countMax && isBatched) continue;
+      left.push(...this.#queue.slice(at + 1));
+      break;
+    }
+    this.#queue = left;
+    return taken;
+  }
+
+  async #exchange(endpoint: string, batch: readonly Waiting[]): Promise<void> {
+    this.#underWay++;
+    const { exchange, target } = this.#options;
+    const nowMs = this.#nowMs;
+    const leftMs = Math.max(...batch.map(({ untilMs }) => untilMs)) - nowMs;
+    const call =
+      batch.length === 1
+        ? requestCall(target, batch[0]!.request)
+        : batchCall(
+            target,
+            batch.map(({ request }) => request as BatchedRequest),
+          );
+    const withinMs = Math.min(ISLAND_TRY_MS, Math.max(1, leftMs));
+    const exchanged = await exchange({ endpoint, ...call, withinMs, isUnnamed: true });
+    this.#underWay--;
+    const answers =
+      exchanged === null ? null : batch.length === 1 ? [exchanged] : batchAnswersOf(batch.length, exchanged);
+    this.#heard(endpoint, batch, exchanged, answers);
+    this.#go();
+  }
+
+  #heard(
+    endpoint: string,
+    batch: readonly Waiting[],
+    exchanged: TxnWireAnswer | null,
+    answers: readonly TxnWireAnswer[] | null,
+  ): void {
+    // A batch may be refused as a whole, as its calls would be.
+    const whole = exchanged !== null && answers === null ? elsewhereOf(exchanged) : null;
+    let node: Node = { kind: "silent" };
+    if (whole !== null) node = { kind: "elsewhere", ...whole };
+    const again: Waiting[] = [];
+    for (const [at, waiting] of batch.entries()) {
+      const one = answers?.[at];
+      const elsewhere = one === undefined ? whole : elsewhereOf(one);
+      const answer = one === undefined || elsewhere !== null ? null : answerOf(waiting.request, one);
+      if (answer !== null) {
+        this.#settle(waiting, answer);
+        node = { kind: "leads" };
+        continue;
+      }
+      if (elsewhere !== null && node.kind !== "leads") node = { kind: "elsewhere", ...elsewhere };
+      again.push(waiting);
+    }
+    // Whatever it says, it is a node that answers.
+    if (answers !== null && node.kind === "silent") node = { kind: "elsewhere", leaderUrl: null };
+    this.#learn(endpoint, node);
+    this.#again(again, node.kind === "leads");
+  }
+
+  async #ask(waiting: Waiting): Promise<void> {
+    try {
+      this.#settle(waiting, await this.#options.own(waiting.request));
+      this.#learn(OWN, { kind: "leads" });
+    } catch (error) {
+      const code = TenureError.is(error) ? error.code : "INTERNAL";
+      if (REFUSALS.has(code)) {
+        this.#settle(waiting, { kind: "refused", code, message: (error as TenureError).message });
+      } else {
+        const isElsewhere = ELSEWHERE.has(code);
+        if (isElsewhere) this.#learn(OWN, { kind: "elsewhere", leaderUrl: null });
+        this.#again([waiting], !isElsewhere);
+        this.#goNextTurn();
+      }
+    }
+  }
+
+  /** In front of the others, as before. `isLeft`: of an exchange in which others were answered, by the leader. */
+  #again(those: readonly Waiting[], isLeft: boolean): void {
+    const nowMs = this.#nowMs;
+    const inTime = those.filter((waiting) => this.#waiting.has(waiting));
+    for (const waiting of inTime) {
+      if (isLeft) waiting.notBeforeMs = nowMs + this.#retryMs(waiting.tries);
+      waiting.tries++;
+    }
+    this.#queue.unshift(...inTime);
+  }
+
+  /** Null: none is registered. */
+  #node(): string | null {
+    const endpoints = this.#options.endpoints();
+    if (this.#at !== null && endpoints.includes(this.#at)) return this.#at;
+    return endpoints[0] ?? null;
+  }
+
+  #learn(endpoint: string, node: Node): void {
+    if (node.kind === "leads") {
+      this.#at = endpoint;
+      this.#failures = 0;
+      this.#pausedUntilMs = -Infinity;
+      this.#silentUntilMs.delete(endpoint);
+      return;
+    }
+    const nowMs = this.#nowMs;
+    if (node.kind === "silent") this.#silentUntilMs.set(endpoint, nowMs + ISLAND_SILENT_MS);
+    // Another exchange has found out already.
+    if (this.#node() !== endpoint) return;
+    const endpoints = this.#options.endpoints();
+    const isSilent = (one: string): boolean => (this.#silentUntilMs.get(one) ?? -Infinity) > nowMs;
+    const from = endpoints.indexOf(endpoint) + 1;
+    const others = [...endpoints.slice(from), ...endpoints.slice(0, from)].filter((one) => one !== endpoint);
+    const named = node.kind === "elsewhere" ? this.#named(node.leaderUrl) : null;
+    const isNamed = named !== null && others.includes(named) && !isSilent(named);
+    this.#at = isNamed ? named : (others.find((one) => !isSilent(one)) ?? others[0] ?? endpoint);
+    if (++this.#failures >= endpoints.length) this.#pause();
+  }
+
+  #named(url: string | null): string | null {
+    const plain = url?.replace(/\/+$/, "") ?? null;
+    return plain === this.#options.ownEndpoint ? OWN : plain;
+  }
+
+  #pause(): void {
+    this.#pausedUntilMs = this.#nowMs + this.#retryMs(this.#failures);
+    this.#wakeAt(this.#pausedUntilMs);
+  }
+
+  #retryMs(failures: number): number {
+    const mostMs = Math.min(ISLAND_RETRY_MS_MIN * 2 ** failures, ISLAND_RETRY_MS_MAX);
+    return this.#options.random.between(ISLAND_RETRY_MS_MIN, Math.max(mostMs, 2 * ISLAND_RETRY_MS_MIN));
+  }
+
+  #settle(waiting: Waiting, answer: TxnAnswer | null): void {
+    if (this.#waiting.delete(waiting)) waiting.resolve(answer);
+  }
+
+  /** The one timer: it is moved forward only, and fires in vain where its call was answered. */
+  #wakeAt(atMs: number): void {
+    if (this.#isClosed || atMs >= this.#timerAtMs) return;
+    this.#timer?.cancel();
+    this.#timerAtMs = atMs;
+    this.#timer = this.#options.clock.setTimer(Math.max(atMs, this.#nowMs), () => this.#woken());
+  }
+
+  #woken(): void {
+    this.#timerAtMs = Infinity;
+    const nowMs = this.#nowMs;
+    let nextMs = Infinity;
+    for (const waiting of this.#waiting) {
+      if (waiting.untilMs <= nowMs) this.#settle(waiting, null);
+      else nextMs = Math.min(nextMs, waiting.untilMs);
+    }
+    if (nextMs !== Infinity) this.#wakeAt(nextMs);
+    this.#go();
+  }
+}
+
+function isBatchable(request: TxnRequest): request is BatchedRequest {
+  return request.kind !== "stage" && request.kind !== "recover";
+}

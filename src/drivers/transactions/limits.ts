@@ -1,0 +1,13 @@
+// The bounds of calls to islands.
+
+/** Exchanges with one island that are under way: while the island works on one, the next one is on its way. What comes meanwhile is gathered. */
+export const ISLAND_EXCHANGES_MAX = 2;
+/** One exchange with one node of an island; then another node is asked. Longer than a node waits for a leadership that changes (TURNOVER_WAIT_MS). */
+export const ISLAND_TRY_MS = 1_500;
+/** After all nodes of an island have been asked in vain: initial and maximum delay. */
+export const ISLAND_RETRY_MS_MIN = 20;
+export const ISLAND_RETRY_MS_MAX = 500;
+/** A node that did not answer is asked again only after the others, and not because one of these takes it for the leader. */
+export const ISLAND_SILENT_MS = 3_000;
+/** Calls to one island that wait. What comes above it is not answered. */
+export const ISLAND_QUEUE_MAX = 8_192;

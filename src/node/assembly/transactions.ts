@@ -1,0 +1,62 @@
+// What decides transactions on a node, over its coordinator: in which term it may act, and who leads otherwise.
+
+import type { CoordinatorService } from "../../controller/coordinators/index.ts";
+import { Decider } from "../../controller/transactions/decider/index.ts";
+import type { TransactionsService } from "../../controller/transactions/transactions.ts";
+import type { Random } from "../../core/kit/random.ts";
+import { txnDigestInput } from "../../core/txn/index.ts";
+import type { TcFence } from "../../core/txn/model.ts";
+import type { Clock } from "../../ports/clock.ts";
+import type { Digest } from "../../ports/digest.ts";
+import type { Logger } from "../../ports/logger.ts";
+import type { CoordinatorTerm, IslandCalls, TxnForward } from "../../ports/transactions.ts";
+import type { Coordination } from "./coordinators.ts";
+
+export interface DeciderParts {
+  readonly coordination: Pick<Coordination<CoordinatorService>, "service" | "elector">;
+  readonly transactions: TransactionsService;
+  readonly calls: IslandCalls;
+  readonly forward: TxnForward;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly digest: Digest;
+  readonly logger: Logger;
+}
+
+/** From then on this island reaches the others, and knows in which term their coordinators are. */
+export function assembleDecider(parts: DeciderParts): Decider {
+  const { coordination, transactions, calls, forward, clock, random, digest, logger } = parts;
+  const { coordinator } = coordination.service;
+  const observed = (): { readonly clusterId: string; readonly term: number } | null => {
+    const { observed: leader, ledger } = coordinator;
+    return leader === null || ledger.clusterId === null ? null : { clusterId: ledger.clusterId, term: leader.term };
+  };
+  transactions.attach({ calls, observed });
+  return new Decider({
+    term: coordinatorTerm(coordination),
+    calls,
+    forward,
+    own: transactions,
+    clock,
+    random,
+    logger,
+    digestOf: (body, home) => digest.sha256Hex(txnDigestInput(body, home)),
+  });
+}
+
+function coordinatorTerm({ service, elector }: DeciderParts["coordination"]): CoordinatorTerm {
+  const { coordinator, endpoint } = service;
+  return {
+    fence: (): TcFence | null => {
+      const { leads, leadership, ledger } = coordinator;
+      if (leads === null || leadership === null || ledger.clusterId === null || !elector.gate.isLeader) return null;
+      return { clusterId: ledger.clusterId, term: leads, recoveredBy: leadership.roster.recoveredBy };
+    },
+    // A call that comes back here would be refused as one that was forwarded.
+    leaderEndpoint: () => {
+      const leader = coordinator.observed?.endpoint ?? null;
+      return leader === endpoint ? null : leader;
+    },
+    isLed: () => coordinator.observed !== null,
+  };
+}

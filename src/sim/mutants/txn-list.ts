@@ -1,0 +1,5 @@
+// The planted mistakes of transactions over islands.
+
+import type { Mutant } from "./patch.ts";
+
+export const TXN_MUTANTS: readonly Mutant[] = [];
