@@ -41,7 +41,7 @@ const LONG = [
   "test/api/fuzz.test.ts",
   "test/api/real-*.test.ts",
   "test/cli/{terminal,toml-server}.test.ts",
-  "test/client/agent-process.test.ts",
+  "test/client/{agent-process,transactions}.test.ts",
   "test/adapters/{adapters,careless,survival}.test.ts",
   "test/agent/*.test.ts",
   "test/processes/*.test.ts",

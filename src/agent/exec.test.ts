@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { JOB_VARIABLES } from "../core/kit/job-variables.ts";
-import type { StartedProcess } from "../ports/processes.ts";
+import type { StartedProcess } from "../ports/processes/processes.ts";
 import { ExecJobs, jobEnvironment } from "./exec.ts";
 import { LastLine } from "./last-line.ts";
 import { LogBuffer } from "./log-buffer.ts";

@@ -11,7 +11,7 @@ import { isJobVariable } from "../core/kit/job-variables.ts";
 import type { Json } from "../core/kit/json.ts";
 import type { Clock } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
-import type { Processes, StartedProcess } from "../ports/processes.ts";
+import type { Processes, StartedProcess } from "../ports/processes/processes.ts";
 import { type ExecPayload, readExecPayload } from "./exec-payload.ts";
 import { LastLine } from "./last-line.ts";
 import { EXEC_KILL_AGAIN_MS, EXEC_KILL_MS, EXEC_PRINTED_MS } from "./limits.ts";

@@ -4,7 +4,7 @@ import { Type } from "typebox";
 import { describe, expect, it } from "vitest";
 import { foundText } from "./found.ts";
 import { oneOf, strict } from "./schema-kit.ts";
-import { describeMistakes, either, listMistakes, shape } from "./shape.ts";
+import { describeMistakes, either, listMistakes, oneOfKinds, type Shape, shape, shapeShown } from "./shape.ts";
 
 const SCHEMA = strict({
   name: Type.String({ minLength: 1 }),
@@ -14,7 +14,7 @@ const SCHEMA = strict({
 const closed = shape(SCHEMA);
 const open = shape(SCHEMA, (field) => field !== "key");
 
-function told(value: unknown, by = open): string[] {
+function told(value: unknown, by: Shape = open): string[] {
   const checked = by.check(value);
   return checked.ok ? [] : checked.mistakes.map(({ field, message }) => `${field} ${message}`);
 }
@@ -98,5 +98,42 @@ describe("one of two objects", () => {
     expect(said({ constructor: 1 })).toMatch(/^constructor is not known; id is missing/);
     expect(said({ id: "a", sequence: 1, at: 1 })).toBe("");
     expect(said({ controller: "a" })).toBe("");
+  });
+});
+
+describe("one of several kinds", () => {
+  const put = strict({ op: oneOf("put"), name: Type.String(), value: Type.Number() });
+  const drop = strict({ op: oneOf("drop"), name: Type.String() });
+  const list = (one: Parameters<typeof Type.Array>[0]) => strict({ all: Type.Array(one) });
+  const kinds = shapeShown(list(oneOfKinds("op", put, drop)), list(Type.Union([put, drop])));
+  const said = (all: unknown): string[] => told({ all }, kinds);
+
+  it("is taken as its kind has it, and shown with all kinds", () => {
+    expect(
+      said([
+        { op: "put", name: "a", value: 1 },
+        { op: "drop", name: "a" },
+      ]),
+    ).toEqual([]);
+    expect(JSON.stringify(kinds.schema)).toContain('"anyOf"');
+  });
+
+  it("has the mistakes of its own kind, at its own place", () => {
+    const drops = { op: "drop", name: "a" };
+    expect(said([drops, { op: "put", name: 5 }])).toEqual(["all[1] is no put: value is missing; name must be a text"]);
+    expect(said([{ ...drops, value: 1 }])).toEqual(["all[0] is no drop: value is not known"]);
+    // The same one again: it is not looked at anew.
+    const wrong = { op: "drop" };
+    expect([said([wrong]), said([wrong])]).toEqual([
+      ["all[0] is no drop: name is missing"],
+      ["all[0] is no drop: name is missing"],
+    ]);
+  });
+
+  it("that is of no known kind is told which there are", () => {
+    for (const op of ["take", "constructor", 5, null])
+      expect(said([{ op }])).toEqual(["all[0].op must be one of put, drop"]);
+    expect(said([{}])).toEqual(["all[0].op is missing"]);
+    for (const one of [5, null, "put", []]) expect(said([one])).toEqual(["all[0] must be an object"]);
   });
 });

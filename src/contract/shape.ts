@@ -56,11 +56,18 @@ export function shapeShown<Schema extends TSchema>(checked: Schema, schema: TSch
 export function oneOfKinds<const Kinds extends readonly TObject[]>(field: string, ...kinds: Kinds) {
   const shapes = new Map(kinds.map((kind) => [kindOf(kind, field), shape(kind)]));
   const named = Type.Object({ [field]: Type.Enum([...shapes.keys()]) });
+  /** The checker asks several times what is wrong, and a value may be large. */
+  const known = new WeakMap<object, string>();
   const mistakeOf = (value: unknown): string | null => {
-    const name = (value as Readonly<Record<string, unknown>> | null)?.[field] as string;
+    if (typeof value !== "object" || value === null) return null;
+    const before = known.get(value);
+    if (before !== undefined) return before;
+    const name = (value as Readonly<Record<string, unknown>>)[field] as string;
     const found = shapes.get(name)?.check(value);
     if (found === undefined || found.ok) return null;
-    return `is no ${name}: ${describeMistakes(found.mistakes, "it").replace(/\.$/, "")}`;
+    const mistake = `is no ${name}: ${describeMistakes(found.mistakes, "it").replace(/\.$/, "")}`;
+    known.set(value, mistake);
+    return mistake;
   };
   return Type.Refine(
     Type.Unsafe<Static<Kinds[number]>>(named),

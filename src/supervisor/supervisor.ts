@@ -3,7 +3,7 @@
 import { assertNever } from "../core/kit/assert.ts";
 import { type NodeEffect, type NodeInput, type NodePlan, NodeSupervision, type Part } from "../core/supervise/node.ts";
 import { sleep } from "../loops/time.ts";
-import type { Child, Children } from "../ports/children.ts";
+import type { Child, Children } from "../ports/processes/children.ts";
 import type { Clock, Timer } from "../ports/clock.ts";
 import type { Logger } from "../ports/logger.ts";
 import { SURVIVORS_AGAIN_MS } from "./limits.ts";

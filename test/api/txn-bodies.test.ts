@@ -348,7 +348,7 @@ describe.each(IDS)("%s", (id) => {
     const optional = Object.keys(properties).filter((name) => !required.includes(name));
     const least = Object.fromEntries(required.map((name) => [name, body[name]]));
     for (const one of [body, least]) expect((await send(id, one)).status, JSON.stringify(one)).toBe(200);
-    for (const name of optional.filter((one) => !["require", "recovered_by", "force"].includes(one)))
+    for (const name of optional.filter((one) => !["operations", "require", "recovered_by", "force"].includes(one)))
       expect((await send(id, { ...body, [name]: null })).status, name).toBe(200);
   });
 });
@@ -368,14 +368,25 @@ describe.each(["stageTxn", "prepareTxn", "commitTxn", "txn"] as const)("the oper
   });
 
   it("each that is wrong is refused by its place, with what is wrong", async () => {
-    for (const [field, operations] of WRONG_OPERATIONS) await refuses(id, within(operations), code, `${at}${field}`);
+    // Home may have none.
+    const wrong = WRONG_OPERATIONS.filter(([, all]) => id !== "commitTxn" || !Array.isArray(all) || all.length > 0);
+    for (const [field, operations] of wrong) await refuses(id, within(operations), code, `${at}${field}`);
   });
 });
 
 it("what is wrong with an operation is told of the kind that is meant alone", async () => {
   const operations = [{ ...ACQUIRE, ttl_ms: 5, mode: "x" }];
-  const { json } = await send("stageTxn", { ...BODIES.stageTxn, operations });
-  expect(json["message"]).toBe("operations[0] is no scope.acquire: mode is not known; ttl_ms must be at least 1000.");
+  for (const { json } of [
+    await send("stageTxn", { ...BODIES.stageTxn, operations }),
+    await send("prepareTxn", { ...PREPARE, operations }),
+  ])
+    expect(json["message"]).toBe("operations[0] is no scope.acquire: mode is not known; ttl_ms must be at least 1000.");
+});
+
+it("home may have no part in a transaction but the decision; to prepare nothing is nothing that is asked", async () => {
+  expect((await send("commitTxn", { ...BODIES.commitTxn, operations: [] })).status).toBe(200);
+  expect(participant.asked.at(-1)).toMatchObject({ kind: "commit", operations: [] });
+  await refuses("prepareTxn", { ...BODIES.prepareTxn, operations: [] }, "invalid_operations", "operations");
 });
 
 it("epochs that a decision requires are bounded", async () => {

@@ -83,12 +83,14 @@ function refusal(code: string, status: number): Reply {
   return [status, { error: code, message: `it is ${code}`, detail: null }];
 }
 
-const hasScript = spawnSync("script", ["-qec", "true", "/dev/null"], { stdio: "ignore" }).status === 0;
+/** Of util-linux. */
+const SCRIPT = "script";
+const hasScript = spawnSync(SCRIPT, ["-qec", "true", "/dev/null"], { stdio: "ignore" }).status === 0;
 
 /** Typed once it is asked. */
 async function atTerminal(args: readonly string[], typed: string): Promise<{ text: string; code: number | null }> {
   const command = [process.execPath, "src/cli/main.ts", "txn", ...args].map((word) => `'${word}'`).join(" ");
-  const child = spawn("script", ["-qec", command, "/dev/null"], {
+  const child = spawn(SCRIPT, ["-qec", command, "/dev/null"], {
     stdio: ["pipe", "pipe", "inherit"],
     env: { PATH: process.env["PATH"], TERM: "dumb", XDG_CONFIG_HOME: directory },
   });

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { certificateFetch } from "../../src/cli/connection/transport.ts";
 import { createClient } from "../../src/entry/client.ts";
 import { ISLANDS_MS_MAX, TestIslands } from "../coordinators/test-islands.ts";
-import { waitFor } from "../servers/index.ts";
+import { OPERATOR_KEY, VIEWER_KEY, waitFor } from "../servers/index.ts";
 import { runbookSteps } from "../servers/runbook.ts";
 
 const STORY_MS_MAX = ISLANDS_MS_MAX * 4;
@@ -94,6 +94,19 @@ async function inDoubt(home: string): Promise<string> {
   return outcome.id;
 }
 
+/** With a key of a viewer, as the dashboard and Prometheus have one. */
+async function isShown(island: string, id: string): Promise<void> {
+  const node = islands.node(island);
+  const { body: metrics } = await node.call<{ text: string }>("/metrics", { key: VIEWER_KEY });
+  expect(metrics.text).toMatch(/^tenure_txn_in_doubt 1$/m);
+  expect(metrics.text).toMatch(/^tenure_txn_prepared 1$/m);
+  expect(Number(/^tenure_txn_oldest_in_doubt_seconds ([\d.]+)$/m.exec(metrics.text)?.[1])).toBeGreaterThan(30);
+  expect(metrics.text).toMatch(/^tenure_txn_coordinated_total\{outcome="unknown"\} \d+$/m);
+  const { body: view } = await node.call<{ transactions: object }>("/v1/islands", { key: VIEWER_KEY });
+  const waits_for = [hashes.get("i1")];
+  expect(view.transactions).toMatchObject({ in_doubt: 1, waiting: [{ txn_id: id, phase: "prepared", waits_for }] });
+}
+
 const hashes = new Map<string, string>();
 
 describe("the commands of txn-in-doubt.md", () => {
@@ -106,6 +119,7 @@ describe("the commands of txn-in-doubt.md", () => {
       const id = await inDoubt("i1");
       await raised("i2");
       await raised("i3");
+      await isShown("i2", id);
 
       const listed = await run(/^Transactions/, "i2");
       expect(listed.stdout).toContain(id);
@@ -139,10 +153,11 @@ describe("the commands of txn-in-doubt.md", () => {
       const id = await inDoubt("i1");
       expect((await run(/^The home island/, "i3", id)).stdout).toContain("prepared");
       expect((await run(/^The home island/, "i2", id)).stdout).toContain("rolled back");
-      expect((await say("tenure txn replay ID --force rollback --yes --url URL", "i3", id)).stdout).toContain("rolled back");
+      expect((await say("tenure txn replay ID --force rollback --yes --url URL", "i3", id)).stdout).toContain(
+        "rolled back",
+      );
       const put = await islands.run(`tenure value put moved/i1 2 --url ${islands.node("i3").url}`, {
-        TENURE_SERVERS_CERT_FILE: "people/operator-ada.crt",
-        TENURE_SERVERS_KEY_FILE: "people/operator-ada.key",
+        TENURE_API_KEY: OPERATOR_KEY,
       });
       expect(put.code, put.stderr).toBe(0);
       expect((await run(/^Jobs of/, "i2")).code).toBe(0);

@@ -95,6 +95,7 @@ describe.skipIf(noBrowser)("the page of islands", () => {
         expect(await page.evaluate<number>("document.documentElement.scrollWidth - innerWidth")).toBeLessThanOrEqual(0);
         await picture(page, `islands-transactions-${width}`);
       }
+      await page.unrouteAll({ behavior: "ignoreErrors" });
       expect(errors).toEqual([]);
     },
     POLL.timeout * 2,

@@ -175,6 +175,24 @@ describe.skipIf(noBrowser)("the page of values", { timeout: LIMIT_MS }, () => {
     expect(await client.values.get("delete/not")).not.toBeNull();
   });
 
+  it("marks a value that a transaction over islands has locked", async () => {
+    await client.values.put("locked/one", 1);
+    await using watched = await openPage(browser);
+    const { page } = watched;
+    const pending_txn = "01980000-0000-7000-8000-000000000001";
+    await page.route("**/v1/values?*", async (route) => {
+      const response = await route.fetch();
+      const list = (await response.json()) as { values: object[] };
+      await route.fulfill({ response, json: { ...list, values: list.values.map((one) => ({ ...one, pending_txn })) } });
+    });
+    await page.goto(`${cluster.node("n1").url}/?view=values&prefix=locked/#key=${encodeURIComponent(VIEWER_KEY)}`);
+    await shown(page, "#values tbody th").toBe("locked/one locked");
+    expect(await page.locator("#values th span[title]").getAttribute("title")).toContain(pending_txn);
+    await picture(page, "values-locked");
+    await page.unrouteAll({ behavior: "ignoreErrors" });
+    expectClean(watched);
+  });
+
   it("says where values are on a site on Postgres", async () => {
     await using watched = await openPage(browser);
     const { page } = watched;
@@ -185,6 +203,8 @@ describe.skipIf(noBrowser)("the page of values", { timeout: LIMIT_MS }, () => {
     await page.goto(`${cluster.node("n1").url}/?view=values#key=${encodeURIComponent(VIEWER_KEY)}`);
     await shown(page, "main .empty").toContain("Nodes on Postgres keep no values");
     await picture(page, "values-postgres");
+    // A request that is under way is asked of a page that is gone.
+    await page.unrouteAll({ behavior: "ignoreErrors" });
     expectClean(watched);
   });
 

@@ -50,9 +50,9 @@ describe("a hello is refused", () => {
 
   it("of a version with nothing in common, and both are told which", async () => {
     const stranger = await Stranger.dial(a.tcp.port);
-    stranger.hello({ protocolMin: 7, protocolMax: 9 });
-    expect(await stranger.refused()).toMatchObject({ reason: "protocol", message: expect.stringContaining("7 to 9") });
-    await expectRefused("protocol", "version 7 to 9");
+    stranger.hello({ protocolMin: 8, protocolMax: 9 });
+    expect(await stranger.refused()).toMatchObject({ reason: "protocol", message: expect.stringContaining("8 to 9") });
+    await expectRefused("protocol", "version 8 to 9");
   });
 
   it("with another setting of the leader lease: all voters or none", async () => {

@@ -137,7 +137,7 @@ function ValueRows({ value, remove }: { readonly value: ListedValue; readonly re
         <th scope="row">
           <Link to={{ value: isOpen ? "" : name }} class="theirs" expanded={isOpen}>
             {name}
-          </Link>{" "}
+          </Link>
           <Locked value={value} />
         </th>
         <td>{version}</td>
@@ -166,7 +166,8 @@ function Locked({ value: { pendingTxn } }: { readonly value: StoredValue }) {
   if (pendingTxn === undefined) return null;
   const why = `Locked by the transaction ${pendingTxn}, which is prepared here and not decided yet. See the page Islands.`;
   return (
-    <span class="locked" title={why}>
+    <span title={why}>
+      {" "}
       <Badge tone="busy" text="locked" />
     </span>
   );
@@ -217,7 +218,7 @@ function Elsewhere({ name }: { readonly name: string }) {
               <>
                 written by <Writer value={data} />
               </>
-            )}{" "}
+            )}
             <Locked value={data} />
           </p>
           <Content value={data} />

@@ -12,7 +12,7 @@ import { type DirectoryLock, lockDirectory } from "../../drivers/disk/lock.ts";
 import { killControllers, nodeCookie, systemChildren } from "../../drivers/processes/index.ts";
 import { systemClock } from "../../drivers/system/clock.ts";
 import { openLogSink } from "../../drivers/telemetry/log-sink.ts";
-import type { Child, ChildEvents, ChildPart, Children } from "../../ports/children.ts";
+import type { Child, ChildEvents, ChildPart, Children } from "../../ports/processes/children.ts";
 import { Supervisor } from "../../supervisor/index.ts";
 import { SPEC, type SupervisorSpec } from "./supervisor-spec.ts";
 

@@ -43,9 +43,9 @@ interface Named {
 }
 
 /** Of two operations of one value, which would be done? */
-function operations<One extends TSchema>(one: One) {
+function operations<One extends TSchema>(one: One, minItems = 1) {
   return Type.Refine(
-    Type.Array(one, { minItems: 1, maxItems: limits.TXN_OPERATIONS_MAX }),
+    Type.Array(one, { minItems, maxItems: limits.TXN_OPERATIONS_MAX }),
     (all) => isEachOnce((all as readonly Named[]).flatMap(({ name, scope }) => name ?? (scope ? `\0${scope}` : []))),
     () => "must have each value and each scope once",
   );
@@ -141,12 +141,19 @@ const Reason = strict({
 });
 
 function prepareBody<One extends TSchema>(one: One) {
-  return strict({ ...TARGET, ...FENCE, ...TXN, operations: Type.Optional(nullable(operations(one))) });
+  return strict({ ...TARGET, ...FENCE, ...TXN, operations: Type.Optional(operations(one)) });
 }
 
 function commitBody<One extends TSchema>(one: One) {
   const require = Type.Array(strict({ scope: Scope, epoch: Epoch }), { maxItems: limits.TXN_REQUIRES_MAX });
-  return strict({ ...prepareBody(one).properties, require: Type.Optional(require) });
+  return strict({
+    ...TARGET,
+    ...FENCE,
+    ...TXN,
+    // None: home has no part in it but the decision.
+    operations: Type.Optional(operations(one, 0)),
+    require: Type.Optional(require),
+  });
 }
 
 export const prepareShape = shapeShown(prepareBody(Operation), prepareBody(AnyOperation));

@@ -95,6 +95,7 @@ class ManualConsensus implements Pick<Lead, "status" | "readIndex" | "subscribe"
 /** Passes everything on, but an append only when it is let through, or never. */
 export class HeldLog implements Log {
   readonly #inner: Log;
+  #compacted: () => void = () => undefined;
   readonly #held: { readonly go: () => void; readonly answer: (answer: LogAppended | Error) => void }[] = [];
   isHolding = false;
   /** What is written from now on is written, and nobody hears of it. */
@@ -143,7 +144,13 @@ export class HeldLog implements Log {
   }
 
   subscribe(from: number, tell: (record: LogRecord) => void, compacted: () => void): () => void {
+    this.#compacted = compacted;
     return this.#inner.subscribe(from, tell, compacted);
+  }
+
+  /** A snapshot was restored. */
+  jump(): void {
+    this.#compacted();
   }
 
   /** Lets what waits through. */

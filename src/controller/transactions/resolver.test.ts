@@ -1,6 +1,7 @@
 // What an island's leader does about transactions of its own accord, without any leader of the coordinators.
 
 import { describe, expect, it } from "vitest";
+import { wholeOf } from "../../core/kit/pieces.ts";
 import { seededRandom } from "../../core/kit/random.ts";
 import { watch } from "../scopes/test-scopes.ts";
 import {
@@ -11,7 +12,7 @@ import {
   TestIslands,
   TestTxn,
 } from "../../sim/controller/test-txn-islands.ts";
-import { TXN_INQUIRIES_AT_ONCE, TXN_REPORT_IDS, TXN_RETRY_MS_MAX } from "./limits.ts";
+import { TXN_INQUIRIES_AT_ONCE, TXN_OPEN_SLICE, TXN_REPORT_IDS, TXN_RETRY_MS_MAX } from "./limits.ts";
 
 async function two(nodes: readonly number[] = [1, 1]) {
   const islands = await new TestIslands("resolver", nodes).start();
@@ -97,6 +98,29 @@ describe("a prepared transaction", () => {
     expect(all.filter(({ id }) => other.phase(id) !== "rolled-back")).toEqual([]);
     expect(inquiries(islands)).toHaveLength(300);
     expect(other.leader.state.transactions.stats()).toMatchObject({ prepared: 0, inDoubt: 0, oldestInDoubtMs: 0 });
+  });
+
+  it("is one of many that a new leader takes up: in slices, and all of them", async () => {
+    const { islands, home, other } = await two([1, 2]);
+    const all = Array.from({ length: 2 * TXN_OPEN_SLICE + 1 }, (_, at) => transfer(islands, home, other, `v${at}`));
+    for (const txn of all) await other.answer(txn.prepare(other));
+    islands.faults = { loss: 0, twice: 0, delayMs: 5 };
+    await other.elect(1);
+    await islands.clock.advance(10_000);
+    const left = all.filter(({ id }) => other.phase(id) !== "rolled-back");
+    expect(left).toEqual([]);
+  });
+
+  it("of a snapshot that is restored is asked about too", async () => {
+    const ahead = await two();
+    const txn = transfer(ahead.islands, ahead.home, ahead.other);
+    await ahead.other.answer(txn.prepare(ahead.other));
+    const { islands, other } = await two();
+    other.leader.applied.restore(wholeOf(ahead.other.leader.applied.snapshot()));
+    other.leader.log.jump();
+    expect(other.phase(txn.id)).toBe("prepared");
+    await islands.clock.advance(5_000);
+    expect(inquiries(islands)).toHaveLength(1);
   });
 
   it("of before a restore is not asked about: it stays in doubt, is listed, and ends by an operator's word", async () => {

@@ -178,10 +178,13 @@ function decideHome(
   context: TxnContext,
 ): TxnDecision {
   const { header, fence } = request;
-  const age = state === undefined ? ageProblem(view, header.id, context.atMs) : null;
-  if (age !== null) return refused(age);
+  const forgotten = state === undefined ? horizonProblem(view, header.id) : null;
+  if (forgotten !== null) return refused(forgotten);
   const operations = operationsAtHome(request, state, context);
-  const problem = Array.isArray(operations) ? homeProblem(view, request, operations, state) : (operations as Refusal);
+  // What this clock says of its age is written down: by another one it may be fine, and this call may come again.
+  const problem =
+    (state === undefined ? clockProblem(header.id, context.atMs) : null) ??
+    (Array.isArray(operations) ? homeProblem(view, request, operations, state) : (operations as Refusal));
   if (problem !== null) return rolledBack(header, { ...problem, backendHash: null }, { ...context, fence });
   return committed(view, header, operations as readonly TxnOperation[], { ...context, fence });
 }
@@ -225,19 +228,22 @@ function decideRollback(
   state: TxnState | undefined,
   context: TxnContext,
 ): TxnDecision {
-  return state === undefined && isForgotten(view, header.id)
-    ? { kind: "answer", answer: rolledBackAs(clippedReason(reason)) }
-    : tombstone(header, clippedReason(reason), { ...context, fence });
+  // It may have been committed, and done everywhere: whoever asks again must not hear that it was not.
+  const age = state === undefined ? horizonProblem(view, header.id) : null;
+  return age === null ? rolledBack(header, reason, { ...context, fence }) : refused(age);
 }
 
-/** What home does not know nobody has committed, and from now on nobody will. */
+/**
+ * By an island that has prepared it. What home does not know nobody has committed, and from now on nobody will: a commit is not forgotten before all
+ * have done it. Also of an id that is made in the future, by this leader's clock: another island has prepared it by its own.
+ */
 function decideInquire(view: TxnView, { header }: RequestOf<"inquire">, context: TxnContext): TxnDecision {
   const { id } = header;
   if (header.home !== context.self) return refused(notHere(id, context.self));
   const state = view.txns.get(id);
   if (state === undefined && isForgotten(view, id)) return { kind: "answer", answer: rolledBackAs(undecided(id)) };
   if (state === undefined || state.phase === "staged")
-    return tombstone(header, undecided(id), { ...context, fence: null });
+    return rolledBack(header, undecided(id), { ...context, fence: null });
   if (isSameTxn(state, header)) return answered(state);
   // Under this id home has another one, for good: this one was never committed here, and never will be.
   return { kind: "answer", answer: rolledBackAs({ ...conflict(id), backendHash: null }) };
@@ -318,7 +324,7 @@ export function decideOutcome(
 ): TxnChanges {
   const state = view.txns.get(id);
   if (state?.phase !== "prepared") return [];
-  const reason = outcome.reason === null ? null : clippedReason(outcome.reason);
+  const { reason } = outcome;
   const { header, operations } = state;
   const decision =
     outcome.phase === "committed"
@@ -381,7 +387,8 @@ function committed(
   context: Deciding,
 ): TxnDecision {
   const { changes, results, outbox } = effectsOf(view, operations, context);
-  const { fence, reason = null, atMs } = context;
+  const { fence, atMs } = context;
+  const reason = context.reason ? clippedReason(context.reason) : null;
   const event: TxnDecidedEvent = {
     kind: "txn-decided",
     header,
@@ -395,21 +402,12 @@ function committed(
   return { kind: "record", changes: [event, ...changes], answer: { kind: "txn", phase: "committed", results, reason } };
 }
 
-function rolledBack(
-  header: TxnHeader,
-  reason: TxnReason,
-  { fence, atMs }: Pick<Deciding, "fence" | "atMs">,
-): TxnDecision {
+function rolledBack(header: TxnHeader, why: TxnReason, { fence, atMs }: Pick<Deciding, "fence" | "atMs">): TxnDecision {
+  const reason = clippedReason(why);
   const nothing: readonly TxnResult[] = [];
   const rest = { results: nothing, outbox: [], reason, fence, atMs };
   const event: TxnDecidedEvent = { kind: "txn-decided", header, outcome: "rolled-back", ...rest };
   return { kind: "record", changes: [event], answer: rolledBackAs(reason) };
-}
-
-/** A record that it is rolled back, though home has heard nothing of it so far. Not of an id that is made in the future: it would end all before it. */
-function tombstone(header: TxnHeader, reason: TxnReason, context: Pick<Deciding, "fence" | "atMs">): TxnDecision {
-  const ahead = aheadProblem(header.id, context.atMs);
-  return ahead === null ? rolledBack(header, reason, context) : refused(ahead);
 }
 
 function rolledBackAs(reason: TxnReason): TxnAnswer {
@@ -433,20 +431,22 @@ function refused({ code, message }: Refusal): TxnDecision {
 
 /** Of one that is unknown here. */
 function ageProblem(view: TxnView, id: string, atMs: number): Refusal | null {
-  if (createdMs(id) < atMs - TXN_AGE_MS_MAX)
+  return horizonProblem(view, id) ?? clockProblem(id, atMs);
+}
+
+/** By this leader's clock. */
+function clockProblem(id: string, atMs: number): Refusal | null {
+  const madeMs = createdMs(id);
+  if (madeMs < atMs - TXN_AGE_MS_MAX)
     return { code: "txn_expired", message: `Transaction ${id} was made more than 12 hours ago. Make a new one.` };
-  return horizonProblem(view, id) ?? aheadProblem(id, atMs);
+  if (madeMs <= atMs + TXN_AHEAD_MS_MAX) return null;
+  return { code: "invalid_txn_id", message: `By the id, transaction ${id} is made in the future. Check the clocks.` };
 }
 
 function horizonProblem(view: TxnView, id: string): Refusal | null {
   if (!isForgotten(view, id)) return null;
   const message = `This island has forgotten transactions as late as ${id}, and can't tell whether it was decided. Make a new one.`;
   return { code: "txn_expired", message };
-}
-
-function aheadProblem(id: string, atMs: number): Refusal | null {
-  if (createdMs(id) <= atMs + TXN_AHEAD_MS_MAX) return null;
-  return { code: "invalid_txn_id", message: `By the id, transaction ${id} is made in the future. Check the clocks.` };
 }
 
 function isForgotten({ txns }: TxnView, id: string): boolean {

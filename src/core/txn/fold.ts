@@ -12,6 +12,7 @@ import { ById } from "./by-id.ts";
 import { readFence, readLive, readSettled, writeFence, writeLive, writeSettled } from "./codec/records.ts";
 import { type TxnEvent, txnIdOf } from "./events.ts";
 import { raisedFence } from "./fence.ts";
+import { createdMs } from "./id.ts";
 import { readId, readOptional, writeId, writeOptional } from "./codec/fields.ts";
 import {
   TXN_SETTLED_BYTES_MAX,
@@ -225,7 +226,7 @@ export class TxnsFold implements TxnsReader {
   }
 
   #pack(state: TxnState, settledAtMs: number): void {
-    writeSettled(this.#packer, state);
+    writeSettled(this.#packer, state, settledAtMs);
     const bytes = this.#packer.finish();
     this.#settled.set({ id: state.header.id, settledAtMs, bytes });
     this.#settledBytes += bytes.length;
@@ -237,7 +238,8 @@ export class TxnsFold implements TxnsReader {
       const first = this.#settled.first;
       if (first === undefined) return;
       const isOver = this.#settled.size > TXN_SETTLED_MAX || this.#settledBytes > TXN_SETTLED_BYTES_MAX;
-      if (!isOver && first.settledAtMs + TXN_SETTLED_MS > atMs) return;
+      // One that is made in the future, by this record's time, is kept: forgotten, it would end all ids before it.
+      if (!isOver && (first.settledAtMs + TXN_SETTLED_MS > atMs || createdMs(first.id) > atMs)) return;
       this.#settled.delete(first.id);
       this.#settledBytes -= first.bytes.length;
       if (this.#horizon === null || this.#horizon < first.id) this.#horizon = first.id;
@@ -287,10 +289,10 @@ function unpacked({ bytes }: Packed): TxnState {
   return readSettled(new ByteReader(bytes));
 }
 
-// ---- the snapshot: horizon?, fence?, those that are needed still, outcomes (id, settled at, packed) ---------------------------
+// ---- the snapshot: horizon?, fence?, those that are needed still, outcomes (packed) ---------------------------
 
 function* pieces({ horizon, fence, live, settled }: Parts): Generator<Uint8Array, void, void> {
-  const writer = new ByteWriter(2 * TXNS_PIECE_BYTES);
+  const writer = new ByteWriter(TXNS_PACK_BYTES);
   writeOptional(writer, horizon, (id) => writeId(writer, id));
   writeOptional(writer, fence, (one) => writeFence(writer, one));
   writer.u32(live.length);
@@ -299,9 +301,7 @@ function* pieces({ horizon, fence, live, settled }: Parts): Generator<Uint8Array
     if (writer.lengthBytes >= TXNS_PIECE_BYTES) yield writer.lend();
   }
   writer.u32(settled.length);
-  for (const { id, settledAtMs, bytes } of settled) {
-    writeId(writer, id);
-    writer.uint53(settledAtMs);
+  for (const { bytes } of settled) {
     writer.bytes(bytes);
     if (writer.lengthBytes >= TXNS_PIECE_BYTES) yield writer.lend();
   }
@@ -323,10 +323,10 @@ function readAll(reader: ByteReader): Parts {
 }
 
 function readPacked(reader: ByteReader): Packed {
-  const id = readId(reader);
-  const settledAtMs = reader.uint53();
   const bytes = reader.bytes(TXNS_PACK_BYTES);
-  return { id, settledAtMs, bytes };
+  const front = new ByteReader(bytes);
+  const settledAtMs = front.uint53();
+  return { id: readId(front), settledAtMs, bytes };
 }
 
 function readMany<T>(reader: ByteReader, max: number, read: () => T): readonly T[] {

@@ -17,3 +17,7 @@ export const TXNS_PIECE_BYTES = 256 * 1024;
 export const TXNS_PACK_BYTES = 64 * 1024;
 /** Of an error code in a record: a later release may have longer ones than this has. */
 export const TXN_CODE_BYTES_MAX = 64;
+/** As JSON, of a call between islands: a header with TXN_PARTICIPANTS_MAX islands, a fence and a reason; a scope that is all escapes; an id in a list. */
+export const TXN_CALL_BYTES_MAX = 5 * 1024;
+export const TXN_REQUIRE_BYTES_MAX = 1_600;
+export const TXN_ID_BYTES_MAX = 40;

@@ -19,6 +19,8 @@ import {
   TXN_TIMEOUT_MS_MAX,
   TXNS_PER_PAGE_MAX,
 } from "../kit/limits.ts";
+import { isBackendHash } from "./home.ts";
+import { isTxnId } from "./id.ts";
 import type { TxnAnswer, TxnHeader, TxnOpen, TxnPhase, TxnReason, TxnRequest, TxnResult } from "./model.ts";
 import { headerBody, headerOf, isCode, reasonBody, reasonOf } from "./wire-calls.ts";
 
@@ -70,8 +72,6 @@ const ELSEWHERE: ReadonlySet<string> = new Set<ErrorCode>([
   "tc_unavailable",
 ]);
 
-export const TXN_ID = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-const HASH = /^[0-9a-f]{64}$/;
 const ENDPOINT = /^https?:\/\/[^\s/?#@\\]+\/?$/;
 const STATES = {
   staged: "staged",
@@ -190,7 +190,7 @@ function openIn(value: unknown): TxnOpen | null {
 function headerIn(value: unknown): TxnHeader | null {
   if (!isObject(value)) return null;
   const { txn_id: id, home_backend_hash: home, participants, digest, timeout_ms: timeoutMs, by } = value;
-  if (!isTxnId(id) || !isHash(home) || !isHashes(participants) || !isHash(digest)) return null;
+  if (!isTxnId(id) || !isBackendHash(home) || !isHashes(participants) || !isBackendHash(digest)) return null;
   if (!isCount(timeoutMs) || timeoutMs > TXN_TIMEOUT_MS_MAX || !isText(by, TXN_BY_BYTES_MAX)) return null;
   return headerOf({ txn_id: id, home_backend_hash: home, participants, digest, timeout_ms: timeoutMs, by });
 }
@@ -225,7 +225,7 @@ export function outcomeOf(id: string, { status, body }: TxnWireAnswer): TxnOutco
   const state = phaseIn(body["state"]);
   const reason = reasonIn(body["reason"]);
   if (of !== id || !(state === "committed" || state === "rolled-back")) return null;
-  if (!isCount(term) || !isHash(home) || reason === undefined) return null;
+  if (!isCount(term) || !isBackendHash(home) || reason === undefined) return null;
   if (!Array.isArray(participants) || participants.length > TXN_PARTICIPANTS_MAX) return null;
   const found = (participants as readonly unknown[]).map((one) => participantIn(one));
   return found.includes(null) ? null : { id, state, term, home, reason, participants: found as Participants };
@@ -237,7 +237,7 @@ function participantIn(value: unknown): Participants[number] | null {
   if (!isObject(value)) return null;
   const { backend_hash: backendHash, state } = value;
   const results = resultsIn(value["results"]);
-  if (!isHash(backendHash) || results === null) return null;
+  if (!isBackendHash(backendHash) || results === null) return null;
   if (state === "rolled_back") return { backendHash, state: "rolled-back", results };
   return state === "applied" || state === "pending" ? { backendHash, state, results } : null;
 }
@@ -320,7 +320,7 @@ function reasonIn(value: unknown): TxnReason | null | undefined {
   if (!isObject(value)) return undefined;
   const { code, message, backend_hash: backendHash = null } = value;
   if (typeof code !== "string" || typeof message !== "string") return undefined;
-  if (!(backendHash === null || isHash(backendHash))) return undefined;
+  if (!(backendHash === null || isBackendHash(backendHash))) return undefined;
   return reasonOf({ code, message, backend_hash: backendHash });
 }
 
@@ -341,16 +341,8 @@ function isCount(value: unknown): value is number {
   return typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 }
 
-function isTxnId(value: unknown): value is string {
-  return typeof value === "string" && TXN_ID.test(value);
-}
-
-function isHash(value: unknown): value is string {
-  return typeof value === "string" && HASH.test(value);
-}
-
 function isHashes(value: unknown): value is readonly string[] {
-  return Array.isArray(value) && value.length <= TXN_PARTICIPANTS_MAX && value.every(isHash);
+  return Array.isArray(value) && value.length <= TXN_PARTICIPANTS_MAX && value.every(isBackendHash);
 }
 
 function isEndpoint(value: unknown): value is string {

@@ -7,6 +7,7 @@ import type { TxnBody, TxnDecide } from "../../ports/transactions.ts";
 import { assertNever } from "../kit/assert.ts";
 import { type ErrorCode, ERRORS } from "../kit/errors.ts";
 import { TXN_MESSAGE_BYTES_MAX, UTF8_BYTES_PER_UNIT_MAX } from "../kit/limits.ts";
+import { TXN_CALL_BYTES_MAX, TXN_ID_BYTES_MAX, TXN_REQUIRE_BYTES_MAX } from "./limits.ts";
 import type { BackendHash, TcFence, TxnHeader, TxnOperation, TxnReason, TxnRequest, TxnRequire } from "./model.ts";
 import {
   type OperationBody,
@@ -56,9 +57,9 @@ interface OfTxn extends TargetBody {
   readonly txn: HeaderBody;
 }
 
-/** Absent, or null: those that were staged. */
+/** Absent: those that were staged. */
 interface OperationsBody<Job> {
-  readonly operations?: readonly OperationBody<Job>[] | null;
+  readonly operations?: readonly OperationBody<Job>[];
 }
 
 export interface StageBody<Job> extends TargetBody {
@@ -137,23 +138,20 @@ export function batchCall(target: BackendHash, requests: readonly BatchedRequest
 export function requestBytes(request: BatchedRequest): number {
   switch (request.kind) {
     case "prepare":
-      return CALL_BYTES + operationsBytes(request.operations ?? []);
+      return TXN_CALL_BYTES_MAX + operationsBytes(request.operations ?? []);
     case "commit":
-      return CALL_BYTES + request.require.length * REQUIRE_BYTES + operationsBytes(request.operations ?? []);
+      return (
+        TXN_CALL_BYTES_MAX + request.require.length * TXN_REQUIRE_BYTES_MAX + operationsBytes(request.operations ?? [])
+      );
     case "rollback":
     case "inquire":
-      return CALL_BYTES;
+      return TXN_CALL_BYTES_MAX;
     case "settled":
-      return CALL_BYTES + request.ids.length * ID_BYTES;
+      return TXN_CALL_BYTES_MAX + request.ids.length * TXN_ID_BYTES_MAX;
     default:
       return assertNever(request, "requestBytes");
   }
 }
-
-/** A header with TXN_PARTICIPANTS_MAX islands, a fence and a reason; a scope of 256 bytes that JSON escapes; an id with its comma. */
-const CALL_BYTES = 5_120;
-const REQUIRE_BYTES = 1_600;
-const ID_BYTES = 40;
 
 export function stageOf<Job>(body: StageBody<Job>, by: string, readers: OperationReaders<Job>): StageRequest {
   const { txn_id: id, home_backend_hash: home, expires_in_ms: expiresInMs } = body;
@@ -333,8 +331,8 @@ interface OfOperations {
   readonly operations: readonly TxnOperation[] | null;
 }
 
-function operationsOf<Job>({ operations = null }: OperationsBody<Job>, readers: OperationReaders<Job>) {
-  return operations && operations.map((one) => operationOf(one, readers));
+function operationsOf<Job>({ operations }: OperationsBody<Job>, readers: OperationReaders<Job>) {
+  return operations === undefined ? null : operations.map((one) => operationOf(one, readers));
 }
 
 function forwardedFor(by: string): Readonly<Record<string, string>> {

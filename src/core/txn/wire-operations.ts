@@ -54,7 +54,7 @@ export interface OperationReaders<Job> {
   readonly spec: (job: Job) => JobSpec;
 }
 
-const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 /** Names, braces and numbers of one operation, about. */
 const OPERATION_REST = 128;
 

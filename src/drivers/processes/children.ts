@@ -3,7 +3,7 @@
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { statSync } from "node:fs";
-import type { ChildEvents, ChildPart, Children } from "../../ports/children.ts";
+import type { ChildEvents, ChildPart, Children } from "../../ports/processes/children.ts";
 import { type FamilyEnd, killFamily } from "./family.ts";
 import { CONTROLLER_KILL_MS_MAX, KILL_MS_MAX } from "./limits.ts";
 

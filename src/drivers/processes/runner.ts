@@ -4,7 +4,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { stat } from "node:fs/promises";
 import type { Readable } from "node:stream";
-import type { ProcessCommand, Processes, RefusedProcess, StartedProcess } from "../../ports/processes.ts";
+import type { ProcessCommand, Processes, RefusedProcess, StartedProcess } from "../../ports/processes/processes.ts";
 import type { FamilyEnd } from "./family.ts";
 import { signalGroup } from "./group.ts";
 import { Reaper } from "./reaper.ts";

@@ -1,4 +1,4 @@
 // The door to other islands.
 
-export { HttpIslandCalls, type HttpIslandCallsOptions } from "./island-calls.ts";
+export { HttpIslandCalls } from "./island-calls.ts";
 export { httpTxnForward } from "./txn-forward.ts";

@@ -176,19 +176,11 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
   const around = { clock, random: world.random.fork("jobs"), newId: world.newId };
   // After a new line that an operator asked for, another one of the same log.
   const author = (): string => authorOf(log.author, fold.controllers.registry.renewed);
-  const journal = new JournalService({
-    ...around,
-    log: log.journal.log,
-    journal: fold,
-    get author() {
-      return author();
-    },
-    leadership,
-    believedMs: () => log.believedMs(),
-  });
+  const journal = journalOf(log, around, author);
   const meshed = { ...around, journal, fold, author, loggedAuthor: () => log.author, digest, logger };
   keepLines(log.line, meshed);
   const jobs = jobsOf(world, log, { ...around, journal, isPaused });
+  // Jobs of committed transactions; the calls to other islands come with the coordinator of the node.
   state?.transactions.attach({ jobs });
   const feeder = new JobsFeeder({ fold, views, history, clock, logger, putJobsMax: world.putJobsMax });
   views.onReset(() => feeder.restart());
@@ -246,6 +238,20 @@ function jobsOf(
   });
   log.pausing?.onResumed(() => jobs.resumed());
   return jobs;
+}
+
+function journalOf(log: NodeLog, around: Pick<JobsServiceOptions, "clock" | "random" | "newId">, author: () => string) {
+  const { leadership } = log;
+  return new JournalService({
+    ...around,
+    log: log.journal.log,
+    journal: log.journal.fold,
+    get author() {
+      return author();
+    },
+    leadership,
+    believedMs: () => log.believedMs(),
+  });
 }
 
 /** This site among other sites. Of one that is standalone only the registry is there. */

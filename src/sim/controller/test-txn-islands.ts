@@ -112,7 +112,7 @@ export class TestIslands {
 }
 
 /** One jobs' log, of which a leader of the island appends. */
-export class TestJobs {
+class TestJobs {
   readonly jobs: DeliveredJob[] = [];
   /** How often it was asked. */
   calls = 0;

@@ -10,7 +10,7 @@
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Random } from "../../core/kit/random.ts";
-import type { Child, ChildEvents, Children } from "../../ports/children.ts";
+import type { Child, ChildEvents, Children } from "../../ports/processes/children.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Leadership } from "../../ports/leadership.ts";
 import {

@@ -146,6 +146,15 @@ describe("①", () => {
     expect(decider.stats().outcomes).toMatchObject({ "rolled-back": 1, unknown: 0 });
   });
 
+  it("silence, of one that home has forgotten, is no rollback: it may have been committed, and done everywhere", async () => {
+    const islands = new TestIslands();
+    islands.fate = ({ target, request }) => {
+      if (target === A) return { refuse: "txn_expired" };
+      return target === C && request.kind === "prepare" ? { isLost: true } : {};
+    };
+    expect(await islands.told(islands.decider().run(bodyOf(ALL), CALLER))).toBe("txn_expired");
+  });
+
   it("nothing is prepared any more once it is to be rolled back", async () => {
     const islands = new TestIslands();
     islands.at(B).refuses = "txn_locked";

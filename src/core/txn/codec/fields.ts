@@ -1,12 +1,22 @@
 // Fields that the bytes of transactions are made of.
 
 import { type ByteReader, type ByteWriter, DecodeError } from "../../kit/bytes.ts";
-import { isTxnId } from "../id.ts";
 import type { BackendHash } from "../model.ts";
 
-const HEX = 16;
 const WORD_DIGITS = 8;
 const HASH_DIGITS = 64;
+const HALF_SPAN = 0x1_0000;
+const DIGITS = "0123456789abcdef";
+const ZERO = 0x30;
+const NINE = 0x39;
+/** The letter a, less ten. */
+const TEN_AS_LETTER = 0x57;
+const VERSION_BITS = 0xf000;
+const VERSION_7 = 0x7000;
+const VARIANT = 2;
+const hashCodes = new Array<number>(HASH_DIGITS).fill(ZERO);
+/** With its hyphens. */
+const idCodes = Array.from("00000000-0000-0000-0000-000000000000", (letter) => letter.charCodeAt(0));
 
 /** Of a form that a later release has written: others have applied it, and whoever passed over it would have another state. */
 export class LaterForm extends Error {}
@@ -34,23 +44,33 @@ export function readList<T>(reader: ByteReader, max: number, read: () => T): rea
 
 /** 32 bytes. */
 export function writeHash(writer: ByteWriter, hash: BackendHash): void {
-  writeHex(writer, hash);
+  for (let at = 0; at < HASH_DIGITS; at += WORD_DIGITS) writer.u32(wordAt(hash, at));
 }
 
 export function readHash(reader: ByteReader): BackendHash {
-  return readHex(reader, HASH_DIGITS);
+  for (let at = 0; at < HASH_DIGITS; at += WORD_DIGITS) putWord(hashCodes, at, reader.u32());
+  return String.fromCharCode(...hashCodes);
 }
 
 /** 16 bytes. */
 export function writeId(writer: ByteWriter, id: string): void {
-  writeHex(writer, id.slice(0, 8) + id.slice(9, 13) + id.slice(14, 18) + id.slice(19, 23) + id.slice(24));
+  writer.u32(wordAt(id, 0));
+  writer.u32(halfAt(id, 9) * HALF_SPAN + halfAt(id, 14));
+  writer.u32(halfAt(id, 19) * HALF_SPAN + halfAt(id, 24));
+  writer.u32(wordAt(id, 28));
 }
 
 export function readId(reader: ByteReader): string {
-  const hex = readHex(reader, HASH_DIGITS / 2);
-  const id = `${hex.slice(0, 8)}-${hex.slice(8, 12)}-${hex.slice(12, 16)}-${hex.slice(16, 20)}-${hex.slice(20)}`;
-  if (!isTxnId(id)) throw new DecodeError("malformed", `${hex} is no id of a transaction`);
-  return id;
+  const words = [reader.u32(), reader.u32(), reader.u32(), reader.u32()] as const;
+  if ((words[1] & VERSION_BITS) !== VERSION_7 || words[2] >>> 30 !== VARIANT)
+    throw new DecodeError("malformed", "an id that is no UUID of version 7");
+  putWord(idCodes, 0, words[0]);
+  putHalf(idCodes, 9, words[1] >>> 16);
+  putHalf(idCodes, 14, words[1]);
+  putHalf(idCodes, 19, words[2] >>> 16);
+  putHalf(idCodes, 24, words[2]);
+  putWord(idCodes, 28, words[3]);
+  return String.fromCharCode(...idCodes);
 }
 
 /** Those of islands, in order, each once. */
@@ -61,13 +81,27 @@ export function readIslands(reader: ByteReader, max: number): readonly BackendHa
   return islands;
 }
 
-function writeHex(writer: ByteWriter, hex: string): void {
-  for (let at = 0; at < hex.length; at += WORD_DIGITS)
-    writer.u32(Number.parseInt(hex.slice(at, at + WORD_DIGITS), HEX));
+// Hexadecimal digits without a text for each of their parts: a record has some hundred of them.
+
+function wordAt(hex: string, at: number): number {
+  return halfAt(hex, at) * HALF_SPAN + halfAt(hex, at + 4);
 }
 
-function readHex(reader: ByteReader, digits: number): string {
-  let hex = "";
-  for (let at = 0; at < digits; at += WORD_DIGITS) hex += reader.u32().toString(HEX).padStart(WORD_DIGITS, "0");
-  return hex;
+function halfAt(hex: string, at: number): number {
+  let half = 0;
+  for (let place = at; place < at + 4; place++) half = 16 * half + digitOf(hex.charCodeAt(place));
+  return half;
+}
+
+function digitOf(code: number): number {
+  return code > NINE ? code - TEN_AS_LETTER : code - ZERO;
+}
+
+function putWord(codes: number[], at: number, word: number): void {
+  putHalf(codes, at, word >>> 16);
+  putHalf(codes, at + 4, word);
+}
+
+function putHalf(codes: number[], at: number, half: number): void {
+  for (let place = 0; place < 4; place++) codes[at + place] = DIGITS.charCodeAt((half >>> (12 - 4 * place)) & 0xf);
 }

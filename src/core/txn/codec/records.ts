@@ -215,22 +215,24 @@ export function readLive(reader: ByteReader): TxnState {
   }
 }
 
-/** Of one that nobody needs any more. */
-export function writeSettled(writer: ByteWriter, state: TxnState): void {
+/** Of one that nobody needs any more: when it was so, and its id, are in front. */
+export function writeSettled(writer: ByteWriter, state: TxnState, settledAtMs: number): void {
+  writer.uint53(settledAtMs);
+  writeHeader(writer, state.header);
   writer.u8(PHASES.indexOf(state.phase));
   writer.uint53(state.place);
   writer.uint53(state.atMs);
-  writeHeader(writer, state.header);
   writeReason(writer, state.reason);
   writeResults(writer, state.results);
 }
 
 export function readSettled(reader: ByteReader): TxnState {
+  reader.uint53();
+  const header = readHeader(reader);
   const phase = PHASES[reader.u8()];
   if (phase !== "committed" && phase !== "rolled-back") throw new DecodeError("malformed", "settled, and not decided");
   const place = reader.uint53();
   const atMs = reader.uint53();
-  const header = readHeader(reader);
   const reason = readReason(reader);
   return { ...EMPTY, phase, place, atMs, header, reason, results: readResults(reader), isSettled: true };
 }

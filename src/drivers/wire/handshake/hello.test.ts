@@ -55,12 +55,12 @@ describe("the handshake", () => {
   });
 
   it("speaks the highest version in common", () => {
-    expect([commonProtocol(1, 1), commonProtocol(1, 200), commonProtocol(0, 1)]).toEqual([1, 6, 1]);
-    expect([commonProtocol(7, 9), commonProtocol(0, 0), commonProtocol(3, 1)]).toEqual([null, null, null]);
+    expect([commonProtocol(1, 1), commonProtocol(1, 200), commonProtocol(0, 1)]).toEqual([1, 7, 1]);
+    expect([commonProtocol(8, 9), commonProtocol(0, 0), commonProtocol(3, 1)]).toEqual([null, null, null]);
   });
 
   it("tells a version with nothing in common from garbage, whatever follows it", () => {
-    const future = encodeHello({ ...HELLO, protocolMin: 7, protocolMax: 8 }).slice(0, 20);
+    const future = encodeHello({ ...HELLO, protocolMin: 8, protocolMax: 9 }).slice(0, 20);
     expect(decodeHello(future)).toMatchObject({ ok: false, reason: "protocol" });
   });
 
