@@ -1,9 +1,10 @@
 // The bank of `chaos txn`: accounts on every island and workloads that are somewhere, clients that transfer and move, and what the islands show of both once
 // the clients are silent (txn-books.ts).
 //
-//   opened ──▶ (clients work ──▶ they end what they have begun ──▶ nothing is in doubt ──▶ audited) …
+//   opened ──▶ (clients work ──▶ they end what they have begun ──▶ all is known ──▶ nothing is in doubt ──▶ audited) …
 //
-// A client that is told nothing asks again with the same id, at whichever island, and mostly hears how it ended. Some transactions are made to fail.
+// A client that is told nothing asks again with the same id, at whichever island, and in the end hears how it ended: until somebody says so, a request that is
+// still on its way may do it. Some transactions are made to fail.
 
 import { randomUUIDv7 } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -16,6 +17,7 @@ import {
   type TestTransactions,
   type TestTxn,
 } from "../archipelago/test-transactions.ts";
+import { waitFor } from "../servers/index.ts";
 import type { TenureAnswer } from "../servers/tenure-node.ts";
 import { type Account, type IslandBook, moveId, placeOfAccount, placesOfMove, type Workload } from "./txn-books.ts";
 import type { TxnJudge, TxnTold } from "./txn-judge.ts";
@@ -28,10 +30,14 @@ const CALL_MS_MAX = 6_000;
 const TIMEOUT_MS = 1_000;
 const TRIES = 5;
 const AGAIN_MS = 150;
+const RESOLVED_MS_MAX = 60_000;
 const THINK_MS_MAX = 20;
 const SCOPE_TTL_MS = 600_000;
 const EVENTS_PER_PAGE = 1_000;
 /** Nothing was done, or it was rolled back: as far as this call was the first. */
+/** Whichever call is answered so: no id here is so old that it was forgotten. */
+const ROLLED_BACK = ["txn_fanout_failed", "txn_expired"];
+const WORDS_MAX = 200;
 const REFUSED = [
   "tc_unavailable",
   "tc_not_leader",
@@ -57,10 +63,14 @@ export class TxnBank {
   readonly workloads = WORKLOADS;
   readonly sum: number;
   moved = 0;
+  /** Of which nobody knew how they had ended, while faults struck. */
+  resolved = 0;
   readonly #options: TxnBankOptions;
   readonly #accounts: readonly (readonly [TestIsland, string])[];
   /** By island: the last event that was read. */
   readonly #sequences = new Map<string, number>();
+  /** By name: what nobody knows. */
+  readonly #open = new Map<string, TestTxn>();
   #isOpen = false;
   #clients: Promise<unknown> = Promise.resolve();
 
@@ -100,6 +110,19 @@ export class TxnBank {
   async end(): Promise<void> {
     this.#isOpen = false;
     await this.#clients;
+  }
+
+  /** Until somebody says how it ended, of each that nobody knows. All islands run. */
+  async resolve(): Promise<void> {
+    for (const [name, txn] of this.#open) {
+      await waitFor(
+        `how ${name} ended`,
+        async () => (await this.#askOnce(name, txn, false)).told !== "unknown",
+        RESOLVED_MS_MAX,
+      );
+      this.resolved++;
+    }
+    this.#open.clear();
   }
 
   /** Of every island; each must answer. */
@@ -194,22 +217,32 @@ export class TxnBank {
 
   /** Told to the judge each time. */
   async #ask(name: string, places: readonly string[], txn: TestTxn): Promise<TxnTold> {
-    const { islands, judge, random, transactions } = this.#options;
+    const { judge, random } = this.#options;
     judge.start(name, places);
-    let last: TxnTold = "unknown";
     for (let attempt = 0; attempt < TRIES; attempt++) {
-      const island = random.pick(islands.running.length === 0 ? islands.all : islands.running);
-      const answer = await transactions.run(island, txn, CALL_MS_MAX).catch((error: unknown) => {
-        if (!isGone(error)) throw error;
-        return null;
-      });
-      last = toldBy(answer, attempt === 0);
-      judge.tell(name, last);
-      // Now and then it is asked once more, though it is known.
-      if (last !== "unknown" && !random.chance(0.05)) break;
+      const { told, isRefused } = await this.#askOnce(name, txn, attempt === 0);
+      if (told !== "unknown") {
+        // Now and then it is asked once more, though it is known. What was refused would be done now.
+        if (!isRefused && random.chance(0.05)) await this.#askOnce(name, txn, false);
+        return told;
+      }
       await sleep(AGAIN_MS);
     }
-    return last;
+    this.#open.set(name, txn);
+    return "unknown";
+  }
+
+  async #askOnce(name: string, txn: TestTxn, isFirst: boolean): Promise<Heard> {
+    const { islands, judge, random, transactions } = this.#options;
+    const island = random.pick(islands.running.length === 0 ? islands.all : islands.running);
+    const answer = await transactions.run(island, txn, CALL_MS_MAX).catch((error: unknown) => {
+      if (!isGone(error)) throw error;
+      return error as Error;
+    });
+    const heard = heardIn(answer, isFirst);
+    const words = answer instanceof Error ? answer.message : JSON.stringify(answer.body).slice(0, WORDS_MAX);
+    judge.tell(name, heard.told, `${island.id}: ${words}`);
+    return heard;
   }
 
   // ---- reading ------------------------------------------------------------------------------------------
@@ -288,13 +321,20 @@ interface Told {
   readonly error?: string;
 }
 
-/** A refusal is one of this call: what an earlier one has done is another matter. */
-function toldBy(answer: TenureAnswer<Told> | null, isFirst: boolean): TxnTold {
-  if (answer === null) return "unknown";
+interface Heard {
+  readonly told: TxnTold;
+  /** Nothing was done: it would be done if it were asked for once more. */
+  readonly isRefused: boolean;
+}
+
+/** A refusal is one of this call: what an earlier one has done, or may do, is another matter. */
+function heardIn(answer: TenureAnswer<Told> | Error, isFirst: boolean): Heard {
+  if (answer instanceof Error) return { told: "unknown", isRefused: false };
   const { state, error = "" } = answer.body;
-  if (answer.status === 200) return state === "committed" ? "commit" : "rollback";
-  if (error === "txn_fanout_failed") return "rollback";
-  return isFirst && REFUSED.includes(error) ? "rollback" : "unknown";
+  if (answer.status === 200) return { told: state === "committed" ? "commit" : "rollback", isRefused: false };
+  if (ROLLED_BACK.includes(error)) return { told: "rollback", isRefused: false };
+  const isRefused = isFirst && REFUSED.includes(error);
+  return { told: isRefused ? "rollback" : "unknown", isRefused };
 }
 
 /** Nobody answered: down, cut off, too slow, or killed meanwhile. */

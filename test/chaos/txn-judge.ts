@@ -21,6 +21,8 @@ export interface TxnFound {
 interface Asked {
   readonly places: ReadonlySet<string>;
   told: TxnTold | null;
+  /** As it was told, for whoever reads a finding. */
+  readonly words: string[];
 }
 
 export class TxnJudge {
@@ -37,16 +39,18 @@ export class TxnJudge {
   start(id: string, places: readonly string[]): void {
     if (this.#asked.has(id)) throw new Error(`${id} was started before`);
     this.transactions.started++;
-    this.#asked.set(id, { places: new Set(places), told: null });
+    this.#asked.set(id, { places: new Set(places), told: null, words: [] });
   }
 
-  /** As often as a client is told. */
-  tell(id: string, told: TxnTold): void {
+  /** As often as a client is told; `words`: what it was told in. */
+  tell(id: string, told: TxnTold, words = ""): void {
     const asked = this.#asked.get(id);
     if (asked === undefined) throw new Error(`${id} was not started, or is judged already`);
+    asked.words.push(words);
     if (told === "unknown") asked.told ??= told;
     else if (asked.told === null || asked.told === "unknown") asked.told = told;
-    else if (asked.told !== told) this.#contradicted.push(`${id} was told as ${asked.told} and as ${told}`);
+    else if (asked.told !== told)
+      this.#contradicted.push(`${id} was told as ${asked.told} and as ${told}: ${asked.words.join("; ")}`);
   }
 
   /** Once nothing is under way. Returns what is wrong. */
@@ -57,7 +61,7 @@ export class TxnJudge {
     for (const [id, asked] of this.#asked) {
       this.transactions[asked.told ?? "unknown"]++;
       const why = this.#wrong(asked, applied.get(id) ?? new Set());
-      if (why !== null) wrong.push(`${id}, told as ${asked.told ?? "nothing"}: ${why}`);
+      if (why !== null) wrong.push(`${id}, told as ${asked.told ?? "nothing"} (${asked.words.join("; ")}): ${why}`);
     }
     for (const id of applied.keys()) {
       if (this.#asked.has(id)) continue;

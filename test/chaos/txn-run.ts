@@ -1,6 +1,6 @@
 // A run of `chaos txn`:
 //
-//   start ──▶ (clients work, while four faults strike ──▶ they are silent ──▶ nothing is in doubt ──▶ audited ──▶ an old term is tried) … ──▶ judged
+//   start ──▶ (clients work, while four faults strike ──▶ they are silent, and know how each ended ──▶ nothing is in doubt ──▶ audited ──▶ an old term is tried) … ──▶ judged
 //
 // A run in which a fault of the plan did not happen, or hardly anything was done, has failed (trap 33).
 
@@ -79,6 +79,7 @@ export async function runTxn(options: TxnRunOptions) {
   return {
     transactions: judge.transactions,
     moved: run?.bank.moved ?? 0,
+    resolved: run?.bank.resolved ?? 0,
     rounds: run?.rounds ?? 0,
     half_applied: judge.halfApplied,
     acked_commit_missing: judge.ackedCommitMissing,
@@ -166,9 +167,10 @@ async function again(kill: () => Promise<boolean>, what: string): Promise<string
   }
 }
 
-/** All run, agree on who leads, and nothing is under way. */
-async function quiet({ islands, transactions }: Run): Promise<void> {
+/** All run, agree on who leads, everything is known, and nothing is under way. */
+async function quiet({ islands, transactions, bank }: Run): Promise<void> {
   await islands.settled(SETTLE_MS_MAX);
+  await bank.resolve();
   let left: readonly ShownTxn[] = [];
   await islands
     .until("nothing to be in doubt", SETTLE_MS_MAX, async () => {

@@ -10,7 +10,6 @@ import {
   type TxnRequest,
   type TxnRequire,
 } from "../txn/index.ts";
-import type { JobSpec } from "../jobs/model.ts";
 import { wholeOf } from "../kit/pieces.ts";
 import { seededRandom } from "../kit/random.ts";
 import { encodeRecord, StateFold, StateHead, type StateRecord } from "./index.ts";
@@ -35,7 +34,7 @@ export function header(home: string, participants: string, changes: Partial<TxnH
   return {
     id: newTxnId(NOW_MS, random),
     home: hashOf(home),
-    participants: [...participants].map(hashOf),
+    participants: participants.split("").map(hashOf),
     digest: "0d".repeat(32),
     timeoutMs: 5_000,
     by: "client",
@@ -54,6 +53,8 @@ export function acquire(scope: string, session = "s"): TxnOperation {
 export function release(scope: string, epoch: number): TxnOperation {
   return { kind: "scope-release", scope, epoch };
 }
+
+type JobSpec = Extract<TxnOperation, { readonly kind: "job-submit" }>["spec"];
 
 export function job(changes: Partial<JobSpec> = {}): TxnOperation {
   const spec: JobSpec = {

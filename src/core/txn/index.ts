@@ -1,19 +1,6 @@
 // The door of the transactions: calls become events, events become state.
 
-export {
-  decideDelivered,
-  decideDropped,
-  decideForce,
-  decideOutcome,
-  decideRecover,
-  decideSettledKnown,
-  decideTxn,
-  type RecoverDecision,
-  type TxnChange,
-  type TxnChanges,
-  type TxnContext,
-  type TxnDecision,
-} from "./decide.ts";
+export { decideRecover, decideTxn, type RecoverDecision } from "./decide.ts";
 export { type TxnContent, txnDigestInput } from "./digest.ts";
 export { readTxnEvent, writeTxnEvent } from "./codec/records.ts";
 export { type TxnEvent, txnIdOf } from "./events.ts";
@@ -24,3 +11,12 @@ export { createdMs, isTxnId, newTxnId } from "./id.ts";
 export type * from "./model.ts";
 export { isToReport, locksOf, waitsFor } from "./txn-state.ts";
 export type { LockKey, TxnsReader, TxnView } from "./view.ts";
+export type { TxnChange, TxnContext, TxnDecision } from "./outcome.ts";
+export {
+  decideDelivered,
+  decideDropped,
+  decideForce,
+  decideOutcome,
+  decideSettledKnown,
+  type TxnChanges,
+} from "./own.ts";

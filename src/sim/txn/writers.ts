@@ -13,7 +13,7 @@ import type { TxnStage } from "./stage.ts";
 const SCOPES = ["led/1", "led/2"];
 const FREE = ["free/1", "free/2"];
 const EVERY_MS = 250;
-const TTL_MS = [1_500, 8_000] as const;
+const TTL_MS = [2_000, 6_000, 20_000] as const;
 const HELD_MAX = 12;
 const ignored = (): void => undefined;
 
@@ -80,7 +80,7 @@ export class PlainWriters {
         ask: ({ scopes }) => scopes.renew(scope, session, epoch),
         arrived: ignored,
       });
-    if (choice < 0.95)
+    if (choice < 0.94)
       return this.#stage.post({
         to: leader,
         ask: ({ scopes }) => scopes.resign(scope, session, epoch),
