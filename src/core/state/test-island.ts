@@ -1,6 +1,6 @@
 // An island for tests: its applied state, its leader's head, and a log of records between them. Decides with the production code.
 
-import { newTxnId, type TcFence, type TxnAnswer, type TxnContext, type TxnHeader } from "../txn/index.ts";
+import { type TcFence, type TxnAnswer, type TxnContext, type TxnHeader } from "../txn/index.ts";
 import {
   type BackendHash,
   decideTxn,
@@ -12,12 +12,14 @@ import {
 } from "../txn/index.ts";
 import { wholeOf } from "../kit/pieces.ts";
 import { seededRandom } from "../kit/random.ts";
+import { newTxnId } from "../txn/test-ids.ts";
 import { encodeRecord, StateFold, StateHead, type StateRecord } from "./index.ts";
 
 /** 2027-01-01. */
 export const NOW_MS = 1_798_761_600_000;
 export const CLUSTER = "coordinators";
 export const REASON: TxnReason = { code: "txn_locked", message: "another one was first", backendHash: null };
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const random = seededRandom("ids of test islands");
 
 /** Of the island with this letter, "a" to "f". */
@@ -201,6 +203,6 @@ export class Island {
 
   text(name: string): string | null {
     const state = this.fold.values.get(name);
-    return state === undefined ? null : new TextDecoder().decode(state.data);
+    return state === undefined ? null : decoder.decode(state.data);
   }
 }

@@ -10,13 +10,13 @@ import {
   decideRecover,
   decideSettledKnown,
   decideTxn,
-  newTxnId,
   type TxnChange,
   type TxnHeader,
   type TxnOperation,
 } from "../txn/index.ts";
 import { GENERATION_TERMS, VALUES_MAX } from "../kit/limits.ts";
 import { seededRandom } from "../kit/random.ts";
+import { newTxnId } from "../txn/test-ids.ts";
 import { decideValue } from "../values/index.ts";
 import { encodeRecord, StateFold, withNewLine } from "./index.ts";
 import { acquire, CLUSTER, fence, hashOf, header, Island, job, NOW_MS, put, REASON, release } from "./test-island.ts";

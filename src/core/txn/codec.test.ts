@@ -6,7 +6,6 @@ import { ByteReader, ByteWriter, DecodeError } from "../kit/bytes.ts";
 import { txnDigestInput } from "./digest.ts";
 import type { JobSpec } from "../jobs/model.ts";
 import {
-  newTxnId,
   readTxnEvent,
   type TcFence,
   type TxnEvent,
@@ -16,6 +15,7 @@ import {
   type TxnResult,
   writeTxnEvent,
 } from "./index.ts";
+import { newTxnId } from "./test-ids.ts";
 
 const ID = "01020304-0506-7708-890a-0b0c0d0e0f10";
 const ID_BYTES = [1, 2, 3, 4, 5, 6, 0x77, 8, 0x89, 10, 11, 12, 13, 14, 15, 16];
