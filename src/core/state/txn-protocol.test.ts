@@ -890,13 +890,19 @@ describe("an island that was restored or recovered", () => {
     }
   });
 
-  it("at home an operator ends nothing: who has not reported may still ask", () => {
+  it("at home an operator ends the wait for islands that are gone for good, and changes no outcome", () => {
     const home = new Island("a");
-    const txn = header("a", "ab");
+    const txn = header("a", "abc");
     home.commit(txn, [put("x")]);
-    for (const outcome of ["committed", "rolled-back"] as const)
-      expect(decideForce(home.head, txn.id, outcome, home.context)).toEqual([]);
+    expect(decideForce(home.head, txn.id, "rolled-back", home.context)).toEqual([]);
     expect(decideSettledKnown(home.head, [txn.id], home.context)).toEqual([]);
+    expect(home.fold.txns.unsettled).toBe(1);
+    home.write(decideForce(home.head, txn.id, "committed", home.context));
+    expect(home.fold.txns.get(txn.id)).toMatchObject({ phase: "committed", isSettled: true });
+    expect([home.fold.txns.unsettled, home.fold.counts.unfit]).toEqual([0, 0]);
+    expect(decideForce(home.head, txn.id, "committed", home.context)).toEqual([]);
+    // Until it is forgotten, one that comes back hears what was decided.
+    expect(home.inquire(txn)).toEqual(phase("committed"));
   });
 
   it("has the bytes of older releases where there were no transactions", () => {

@@ -29,15 +29,20 @@ export function decideOutcome(
 
 /**
  * An operator's word for one that is prepared here, and whose home is gone for good. `committed` of one that is committed here already: it waits no
- * longer for home's answer to its report. (At home itself it does nothing: who has not reported may still ask.)
+ * longer for the answer to its report, or, at home, for the reports of participants. These must be gone for good too: one that is prepared, and asks
+ * after home has forgotten the commit, is answered with a rollback.
  */
 export function decideForce(
   view: TxnView,
   id: string,
   phase: "committed" | "rolled-back",
-  context: EffectsContext & Pick<TxnContext, "self">,
+  context: EffectsContext,
 ): TxnChanges {
-  if (phase === "committed" && view.txns.get(id)?.phase === "committed") return decideSettledKnown(view, [id], context);
+  const state = view.txns.get(id);
+  if (phase === "committed" && state?.phase === "committed")
+    return state.isSettled || state.outbox.length > 0
+      ? []
+      : [{ kind: "txn-settled", id, by: null, atMs: context.atMs }];
   const message = "An operator has decided it at this island, because its home could not be asked.";
   return decideOutcome(view, id, { phase, reason: { code: "OUTCOME_UNKNOWN", message, backendHash: null } }, context);
 }
