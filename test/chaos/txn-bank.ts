@@ -63,6 +63,8 @@ export class TxnBank {
   readonly workloads = WORKLOADS;
   readonly sum: number;
   moved = 0;
+  /** Nothing was done, as they were told at once: nobody coordinated. */
+  refused = 0;
   /** Of which nobody knew how they had ended, while faults struck. */
   resolved = 0;
   readonly #options: TxnBankOptions;
@@ -221,6 +223,7 @@ export class TxnBank {
     judge.start(name, places);
     for (let attempt = 0; attempt < TRIES; attempt++) {
       const { told, isRefused } = await this.#askOnce(name, txn, attempt === 0);
+      if (isRefused) this.refused++;
       if (told !== "unknown") {
         // Now and then it is asked once more, though it is known. What was refused would be done now.
         if (!isRefused && random.chance(0.05)) await this.#askOnce(name, txn, false);

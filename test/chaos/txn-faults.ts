@@ -23,6 +23,8 @@ export class TxnFaults {
   readonly others = new Map<OtherFault, number>();
   readonly #islands: TestIslands;
   readonly #random: Random;
+  /** These stay down. */
+  readonly #down = new Set<TestIsland>();
 
   constructor(islands: TestIslands, random: Random) {
     this.#islands = islands;
@@ -34,7 +36,7 @@ export class TxnFaults {
     // Whoever coordinates when it is passed: that may change meanwhile.
     const killed = await this.#killAt(point, this.#islands.all);
     if (killed === null) return false;
-    if (isSlow) await this.#islands.leader(killed);
+    if (isSlow) await this.#another(killed);
     await this.up();
     return true;
   }
@@ -85,11 +87,26 @@ export class TxnFaults {
     return `${fault} ${struck.id}`;
   }
 
-  /** All run and answer, and one leads the coordinators. */
+  /** Leads meanwhile: unless whoever was killed beside it has had everything started. */
+  async #another(killed: TestIsland): Promise<void> {
+    this.#down.add(killed);
+    try {
+      await this.#islands.until(`another leader than ${killed.id}`, PATIENT_MS, async () => {
+        const leads = (await this.#islands.views()).filter((view) => view.acts_in_term !== null);
+        return killed.node.pid !== undefined || leads.some(({ self }) => self.identity !== killed.id);
+      });
+    } finally {
+      this.#down.delete(killed);
+    }
+  }
+
+  /** All run and answer, but those that are to stay down for a while, and one leads the coordinators. */
   async up(): Promise<void> {
     for (const island of this.#islands.all) {
+      if (this.#down.has(island)) continue;
       island.start();
       await this.#islands.until(`${island.id} to answer`, UP_MS_MAX, async () => {
+        if (this.#down.has(island)) return true;
         // Killed once more, by an order that was not taken back in time.
         if (island.node.pid === undefined) island.start();
         return (await island.view()) !== null;

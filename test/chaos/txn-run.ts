@@ -79,6 +79,7 @@ export async function runTxn(options: TxnRunOptions) {
   return {
     transactions: judge.transactions,
     moved: run?.bank.moved ?? 0,
+    refused: run?.bank.refused ?? 0,
     resolved: run?.bank.resolved ?? 0,
     rounds: run?.rounds ?? 0,
     half_applied: judge.halfApplied,
