@@ -13,6 +13,7 @@ const COURSE = "core/txn/course.ts";
 const REIGN = "controller/transactions/txn-reign.ts";
 const RESOLVER = "controller/transactions/resolver.ts";
 const DECIDER = "controller/transactions/decider/decider.ts";
+const SCOPES = "controller/scopes/scopes-reign.ts";
 const DELIVER = "core/jobs/decide/deliver.ts";
 
 function inRunsOf(pins: Partial<TxnKnobs>) {
@@ -43,6 +44,8 @@ const RESTARTED = {
 } as const;
 /** From what is decided to what is committed it takes a while. */
 const SLOW_DISK: Partial<TxnKnobs> = { ...BUSY, disk: { syncMs: [5, 40] } };
+/** Clients ask for different things under one id. */
+const QUARRELLING = { ...BUSY, conflictRate: 0.6, farMs: 30 } as const;
 /** What was sent once comes again. */
 const HAUNTED = { ...APART, ghosts: true } as const;
 
@@ -87,11 +90,21 @@ export const TXN_MUTANTS: readonly Mutant[] = [
     find: '  if (by !== null) return { kind: "locked", by };\n',
     replace: '  if (by !== null && by === name) return { kind: "locked", by };\n',
   }),
-  inRunsOf(BUSY)("scope-granted-while-locked", "69 locks", {
-    file: "core/scopes/decide.ts",
-    find: '      if (by !== null) return { kind: "locked", by };\n',
-    replace: '      if (by === scope) return { kind: "locked", by };\n',
-  }),
+  inRunsOf(BUSY)(
+    "scope-granted-while-locked",
+    "69 locks",
+    {
+      file: "core/scopes/decide.ts",
+      find: '      if (by !== null) return { kind: "locked", by };\n',
+      replace: '      if (by === scope) return { kind: "locked", by };\n',
+    },
+    {
+      file: SCOPES,
+      find: "    const lock = this.#appends.head.lockedBy({ scope });\n",
+      replace: "    const lock = this.#appends.head.lockedBy({ value: `scope ${scope}` });\n",
+    },
+    { file: SCOPES, find: " || this.#appends.head.lockedBy({ scope }) !== null) return;\n", replace: ") return;\n" },
+  ),
   inRunsOf({ ...APART, accounts: 2 })(
     "reserved-room-forgotten",
     "69 room",
@@ -137,7 +150,7 @@ export const TXN_MUTANTS: readonly Mutant[] = [
     find: "    return rolledBack(header, undecided(id), { ...context, fence: null });\n",
     replace: '    return { kind: "answer", answer: rolledBackAs(undecided(id)) };\n',
   }),
-  inRunsOf(BUSY)("other-body-same-id", "2.8 digest", {
+  inRunsOf(QUARRELLING)("other-body-same-id", "2.8 digest", {
     file: STATE,
     find: "    digest === header.digest &&\n",
   }),
@@ -168,7 +181,7 @@ export const TXN_MUTANTS: readonly Mutant[] = [
     find: "    else if (!isPrepared(said)) reason ??= reasonOf(island, said);\n",
     replace: '    else if (said !== "silent" && !isPrepared(said)) reason ??= reasonOf(island, said);\n',
   }),
-  inRunsOf(BUSY)("conflict-is-applied", "2.8 digest", {
+  inRunsOf(QUARRELLING)("conflict-is-applied", "2.8 digest", {
     file: COURSE,
     find: "function isPrepared(heard: Heard): boolean {\n",
     replace: `function isPrepared(heard: Heard): boolean {
@@ -210,11 +223,6 @@ export const TXN_MUTANTS: readonly Mutant[] = [
     file: RESOLVER,
     find: "    await log.deliver(given);\n",
     replace: "    void log.deliver(given).catch(() => undefined);\n",
-  }),
-  inRunsOf(RESTARTED)("outbox-lost-by-a-snapshot", "D10", {
-    file: FOLD,
-    find: "    this.#undelivered = new Set(byPlace.map(({ header }) => header.id));\n",
-    replace: "    this.#undelivered = new Set(byPlace.slice(byPlace.length).map(({ header }) => header.id));\n",
   }),
   inRunsOf(APART)("outcome-forgotten-before-settled", "69 settled", {
     file: RESOLVER,

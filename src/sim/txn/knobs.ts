@@ -90,6 +90,8 @@ function drawAll(random: Random, pins: { readonly sizes?: readonly number[]; rea
     accounts: random.fork("accounts").pick([1, 2, 4]),
     /** Plain writers and campaigns besides. */
     writers: random.fork("writers").below(3),
+    /** How often a client asks for something else under the same id. */
+    conflictRate: random.fork("conflicts").pick([0.02, 0.05, 0.2]),
     timeoutMs: random.fork("timeout").pick([1_000, 1_000, 2_000, 5_000]),
     viewsDelayMs: 5,
     historyLies: false,

@@ -50,8 +50,9 @@ export class PlainWriters {
     return this.#held.length === 0 ? null : random.chance(0.7) ? this.#held.at(-1)! : random.pick(this.#held);
   }
 
-  anyFree(random: Random): string {
-    return random.pick(FREE);
+  /** Of what nobody has for himself. */
+  any(random: Random): { readonly scope: string; readonly free: string } {
+    return { scope: random.pick(SCOPES), free: random.pick(FREE) };
   }
 
   #next(random: Random): void {
