@@ -8,7 +8,7 @@ import { TenureError } from "../kit/errors.ts";
 import type { Fold, LogRecord } from "../../ports/log.ts";
 import type { SnapshotData } from "../../ports/state-machine.ts";
 import { epochAt, ScopesFold } from "../scopes/index.ts";
-import { type LockKey, type TxnReserved, txnIdOf, TxnsFold, type TxnView } from "../txn/index.ts";
+import { type LockKey, type TxnReserved, txnIdOf, TxnsFold, type TxnsView } from "../txn/index.ts";
 import { ValuesFold } from "../values/index.ts";
 import {
   decodeRecord,
@@ -21,7 +21,7 @@ import {
 } from "./records.ts";
 import { restoreState, stateSnapshot } from "./snapshot.ts";
 
-export class StateFold implements Fold, TxnView {
+export class StateFold implements Fold, TxnsView {
   readonly counts = { malformed: 0, unfit: 0 };
   readonly scopes: ScopesFold;
   readonly values = new ValuesFold();

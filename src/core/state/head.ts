@@ -2,7 +2,7 @@
 
 import { assertNever } from "../kit/assert.ts";
 import { ScopesHead } from "../scopes/index.ts";
-import { type LockKey, type TxnReserved, TxnsHead, type TxnView } from "../txn/index.ts";
+import { type LockKey, type TxnReserved, TxnsHead, type TxnsView } from "../txn/index.ts";
 import { ValuesHead } from "../values/index.ts";
 import type { StateFold } from "./fold.ts";
 import { isOfTxn, isOfValue, type StateChange } from "./records.ts";
@@ -10,7 +10,7 @@ import { isOfTxn, isOfValue, type StateChange } from "./records.ts";
 /** One scope, one value, or one transaction. */
 export type StateKey = { readonly scope: string } | { readonly value: string } | { readonly txn: string };
 
-export class StateHead<Batch> implements TxnView {
+export class StateHead<Batch> implements TxnsView {
   readonly scopes: ScopesHead<Batch>;
   readonly values: ValuesHead<Batch>;
   readonly txns: TxnsHead<Batch>;

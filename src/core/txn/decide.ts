@@ -42,12 +42,12 @@ import {
 } from "./refusals.ts";
 import { fenceProblem, headerProblem, stageProblem } from "./requests.ts";
 import { isSameTxn } from "./txn-state.ts";
-import type { TxnView } from "./view.ts";
+import type { TxnsView } from "./view.ts";
 
 type RequestOf<Kind extends TxnRequest["kind"]> = Extract<TxnRequest, { readonly kind: Kind }>;
 
 export function decideTxn(
-  view: TxnView,
+  view: TxnsView,
   request: Exclude<TxnRequest, { readonly kind: "recover" }>,
   context: TxnContext,
 ): TxnDecision {
@@ -73,7 +73,7 @@ export function decideTxn(
 
 /** What a coordinator asks for in its term. */
 function decideFenced(
-  view: TxnView,
+  view: TxnsView,
   request: RequestOf<"prepare" | "commit" | "rollback">,
   context: TxnContext,
 ): TxnDecision {
@@ -104,7 +104,7 @@ function decideFenced(
 // ---- at an island that is not home -----------------------------------------------------------------------
 
 function decidePrepare(
-  view: TxnView,
+  view: TxnsView,
   { header, operations: sent, fence }: RequestOf<"prepare">,
   state: TxnState | undefined,
   context: TxnContext & { readonly isRaised: boolean },
@@ -137,7 +137,7 @@ function decidePrepare(
 
 /** Home has decided it. What was promised can be done. */
 function decideCommit(
-  view: TxnView,
+  view: TxnsView,
   { header, fence }: RequestOf<"commit">,
   state: TxnState | undefined,
   context: TxnContext,
@@ -152,7 +152,7 @@ function decideCommit(
 
 /** The decision: either way it is one record, unless the call itself is refused. */
 function decideHome(
-  view: TxnView,
+  view: TxnsView,
   request: RequestOf<"commit">,
   state: TxnState | undefined,
   context: TxnContext,
@@ -187,7 +187,7 @@ function operationsAtHome(
 }
 
 function homeProblem(
-  view: TxnView,
+  view: TxnsView,
   { header, require }: RequestOf<"commit">,
   operations: readonly TxnOperation[],
   state: TxnState | undefined,
@@ -203,7 +203,7 @@ function homeProblem(
 }
 
 function decideRollback(
-  view: TxnView,
+  view: TxnsView,
   { header, reason, fence }: RequestOf<"rollback">,
   state: TxnState | undefined,
   context: TxnContext,
@@ -217,7 +217,7 @@ function decideRollback(
  * By an island that has prepared it. What home does not know nobody has committed, and from now on nobody will: a commit is not forgotten before all
  * have done it. Also of an id that is made in the future, by this leader's clock: another island has prepared it by its own.
  */
-function decideInquire(view: TxnView, { header }: RequestOf<"inquire">, context: TxnContext): TxnDecision {
+function decideInquire(view: TxnsView, { header }: RequestOf<"inquire">, context: TxnContext): TxnDecision {
   const { id } = header;
   if (header.home !== context.self) return refused(notHere(id, context.self));
   const state = view.txns.get(id);
@@ -229,7 +229,7 @@ function decideInquire(view: TxnView, { header }: RequestOf<"inquire">, context:
   return { kind: "answer", answer: rolledBackAs({ ...conflict(id), backendHash: null }) };
 }
 
-function decideSettled(view: TxnView, { from, ids }: RequestOf<"settled">, { self, atMs }: TxnContext): TxnDecision {
+function decideSettled(view: TxnsView, { from, ids }: RequestOf<"settled">, { self, atMs }: TxnContext): TxnDecision {
   if (!isBackendHash(from)) return refused({ code: "invalid_backend_hash", message: "from is no backend hash." });
   if (ids.length > TXN_BATCH_MAX || !ids.every(isTxnId))
     return refused({ code: "invalid_txn_id", message: `Send at most ${TXN_BATCH_MAX} ids of transactions.` });
@@ -246,7 +246,7 @@ function decideSettled(view: TxnView, { from, ids }: RequestOf<"settled">, { sel
 
 // ---- at any island -----------------------------------------------------------------------------------------
 
-function decideStage(view: TxnView, request: RequestOf<"stage">, context: TxnContext): TxnDecision {
+function decideStage(view: TxnsView, request: RequestOf<"stage">, context: TxnContext): TxnDecision {
   const { id, home, by, operations, expiresInMs } = request;
   const wrong = stageProblem(request) ?? operationsProblem(operations, context.problemOf);
   if (wrong !== null) return refused(wrong);
@@ -279,7 +279,7 @@ export type RecoverDecision =
 
 /** Of `recover`: raises the fence. What is open is then read from the applied state (`TxnsFold.openOf`). */
 export function decideRecover(
-  view: TxnView,
+  view: TxnsView,
   fence: TcFence,
   { atMs, observed }: Pick<TxnContext, "atMs" | "observed">,
 ): RecoverDecision {

@@ -7,10 +7,10 @@ import { type ValueEvent, valueBytes } from "../values/index.ts";
 import type { TxnOperation, TxnOutboxEntry, TxnRequire, TxnReserved, TxnResult } from "./model.ts";
 import type { Refusal } from "./operations.ts";
 import { lockOf } from "./txn-state.ts";
-import type { LockKey, TxnView } from "./view.ts";
+import type { LockKey, TxnsView } from "./view.ts";
 
 /** Why these operations can't be done, or be promised, as the state is; null: they can. */
-export function statesProblem(view: TxnView, operations: readonly TxnOperation[]): Refusal | null {
+export function statesProblem(view: TxnsView, operations: readonly TxnOperation[]): Refusal | null {
   for (const operation of operations) {
     const problem = lockProblem(view, operation) ?? stateProblem(view, operation);
     if (problem !== null) return problem;
@@ -19,19 +19,19 @@ export function statesProblem(view: TxnView, operations: readonly TxnOperation[]
 }
 
 /** The first epoch of these that is not held now. */
-export function requireProblem(view: TxnView, require: readonly TxnRequire[]): Refusal | null {
+export function requireProblem(view: TxnsView, require: readonly TxnRequire[]): Refusal | null {
   const over = require.find(({ scope, epoch }) => view.heldEpoch(scope) !== epoch);
   return over === undefined ? null : staleEpoch(over);
 }
 
-function lockProblem(view: TxnView, operation: TxnOperation): Refusal | null {
+function lockProblem(view: TxnsView, operation: TxnOperation): Refusal | null {
   const key = lockOf(operation);
   const by = key === null ? null : view.lockedBy(key);
   if (key === null || by === null) return null;
   return { code: "txn_locked", message: `${nameOf(key)} is locked by transaction ${by}, which is not decided yet.` };
 }
 
-function stateProblem(view: TxnView, operation: TxnOperation): Refusal | null {
+function stateProblem(view: TxnsView, operation: TxnOperation): Refusal | null {
   switch (operation.kind) {
     case "value-put":
     case "value-delete":
@@ -60,20 +60,20 @@ function stateProblem(view: TxnView, operation: TxnOperation): Refusal | null {
  * Room that they need until they are done. What they free counts for what they add, in values: nobody else can change those meanwhile. It does not
  * in scopes: a hold may end before, and its place be taken.
  */
-export function roomOf(view: TxnView, operations: readonly TxnOperation[]): TxnReserved {
+export function roomOf(view: TxnsView, operations: readonly TxnOperation[]): TxnReserved {
   const { values, bytes } = growthOf(view, operations);
   const scopes = operations.filter(({ kind }) => kind === "scope-acquire").length;
   return { values: Math.max(0, values), bytes: Math.max(0, bytes), scopes };
 }
 
 /** The same where they are done at once: what they release is free. */
-export function roomNow(view: TxnView, operations: readonly TxnOperation[]): TxnReserved {
+export function roomNow(view: TxnsView, operations: readonly TxnOperation[]): TxnReserved {
   const room = roomOf(view, operations);
   const released = operations.filter(({ kind }) => kind === "scope-release").length;
   return { ...room, scopes: Math.max(0, room.scopes - released) };
 }
 
-export function roomProblem(view: TxnView, room: TxnReserved): Refusal | null {
+export function roomProblem(view: TxnsView, room: TxnReserved): Refusal | null {
   const { values, scopes, reserved } = view;
   if (room.values > 0 && values.size + reserved.values + room.values > VALUES_MAX)
     return full(`${VALUES_MAX} values`, "values");
@@ -83,7 +83,7 @@ export function roomProblem(view: TxnView, room: TxnReserved): Refusal | null {
   return null;
 }
 
-function growthOf(view: TxnView, operations: readonly TxnOperation[]): { values: number; bytes: number } {
+function growthOf(view: TxnsView, operations: readonly TxnOperation[]): { values: number; bytes: number } {
   const growth = { values: 0, bytes: 0 };
   for (const operation of operations) {
     if (operation.kind !== "value-put" && operation.kind !== "value-delete") continue;
@@ -110,7 +110,7 @@ export interface EffectsContext {
 const NO_RESULT: TxnResult = { version: null, epoch: null, jobId: null };
 
 /** Of operations that are checked, or were promised. In one record: all of it at one place, or nothing. */
-export function effectsOf(view: TxnView, operations: readonly TxnOperation[], context: EffectsContext): Effects {
+export function effectsOf(view: TxnsView, operations: readonly TxnOperation[], context: EffectsContext): Effects {
   const values: ValueEvent[] = [];
   const ends: ScopeEvent[] = [];
   const grants: ScopeEvent[] = [];

@@ -10,7 +10,7 @@ export { homeOf } from "./home.ts";
 export { createdMs, isTxnId } from "./id.ts";
 export type * from "./model.ts";
 export { isToReport, locksOf, waitsFor } from "./txn-state.ts";
-export type { LockKey, TxnView } from "./view.ts";
+export type { LockKey, TxnsView } from "./view.ts";
 export type { TxnChange, TxnContext, TxnDecision } from "./outcome.ts";
 export {
   decideDelivered,

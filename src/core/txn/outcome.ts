@@ -17,7 +17,7 @@ import type {
 } from "./model.ts";
 import type { Refusal } from "./operations.ts";
 import { clippedReason } from "./requests.ts";
-import type { TxnView } from "./view.ts";
+import type { TxnsView } from "./view.ts";
 
 export interface TxnContext {
   /** This island. */
@@ -46,7 +46,7 @@ export type Deciding = EffectsContext & { readonly fence: TcFence | null; readon
 
 /** With all that it does, in one record. */
 export function committed(
-  view: TxnView,
+  view: TxnsView,
   header: TxnHeader,
   operations: readonly TxnOperation[],
   context: Deciding,

@@ -4,14 +4,14 @@ import type { EffectsContext } from "./effects.ts";
 import type { TxnReason } from "./model.ts";
 import { committed, rolledBack, type TxnChange, type TxnContext } from "./outcome.ts";
 import { undecided } from "./refusals.ts";
-import type { TxnView } from "./view.ts";
+import type { TxnsView } from "./view.ts";
 
 /** The changes of one record; none of them: there is nothing to do. */
 export type TxnChanges = readonly TxnChange[];
 
 /** Home has answered what it has decided about one that is prepared here. */
 export function decideOutcome(
-  view: TxnView,
+  view: TxnsView,
   id: string,
   outcome: { readonly phase: "committed" | "rolled-back"; readonly reason: TxnReason | null },
   context: EffectsContext,
@@ -33,7 +33,7 @@ export function decideOutcome(
  * after home has forgotten the commit, is answered with a rollback.
  */
 export function decideForce(
-  view: TxnView,
+  view: TxnsView,
   id: string,
   phase: "committed" | "rolled-back",
   context: EffectsContext,
@@ -48,13 +48,13 @@ export function decideForce(
 }
 
 /** Its jobs are in the jobs' log. */
-export function decideDelivered(view: TxnView, id: string, { atMs }: Pick<TxnContext, "atMs">): TxnChanges {
+export function decideDelivered(view: TxnsView, id: string, { atMs }: Pick<TxnContext, "atMs">): TxnChanges {
   return (view.txns.get(id)?.outbox ?? []).length === 0 ? [] : [{ kind: "txn-delivered", id, atMs }];
 }
 
 /** Home knows that these are done here. At most TXN_BATCH_MAX. */
 export function decideSettledKnown(
-  view: TxnView,
+  view: TxnsView,
   ids: readonly string[],
   { atMs, self }: Pick<TxnContext, "atMs" | "self">,
 ): TxnChanges {
@@ -66,7 +66,7 @@ export function decideSettledKnown(
 }
 
 /** Of these, those that are staged and have expired. At most TXN_BATCH_MAX. */
-export function decideDropped(view: TxnView, ids: readonly string[], { atMs }: Pick<TxnContext, "atMs">): TxnChanges {
+export function decideDropped(view: TxnsView, ids: readonly string[], { atMs }: Pick<TxnContext, "atMs">): TxnChanges {
   return [...new Set(ids)].flatMap((id): TxnChanges => {
     const state = view.txns.get(id);
     return state?.phase === "staged" && state.atMs <= atMs ? [{ kind: "txn-dropped", id, atMs }] : [];

@@ -6,10 +6,10 @@ import { TXNS_BYTES_MAX, TXNS_OPEN_MAX } from "./limits.ts";
 import type { BackendHash, TxnOperation, TxnReason, TxnState } from "./model.ts";
 import type { Refusal } from "./operations.ts";
 import { operationsBytes } from "./txn-state.ts";
-import type { TxnView } from "./view.ts";
+import type { TxnsView } from "./view.ts";
 
 /** Of one that is unknown here. */
-export function ageProblem(view: TxnView, id: string, atMs: number): Refusal | null {
+export function ageProblem(view: TxnsView, id: string, atMs: number): Refusal | null {
   return horizonProblem(view, id) ?? clockProblem(id, atMs);
 }
 
@@ -22,18 +22,18 @@ export function clockProblem(id: string, atMs: number): Refusal | null {
   return { code: "invalid_txn_id", message: `By the id, transaction ${id} is made in the future. Check the clocks.` };
 }
 
-export function horizonProblem(view: TxnView, id: string): Refusal | null {
+export function horizonProblem(view: TxnsView, id: string): Refusal | null {
   if (!isForgotten(view, id)) return null;
   const message = `This island has forgotten transactions as late as ${id}, and can't tell whether it was decided. Make a new one.`;
   return { code: "txn_expired", message };
 }
 
-export function isForgotten({ txns }: TxnView, id: string): boolean {
+export function isForgotten({ txns }: TxnsView, id: string): boolean {
   return txns.horizon !== null && id <= txns.horizon;
 }
 
 export function openProblem(
-  view: TxnView,
+  view: TxnsView,
   operations: readonly TxnOperation[],
   state: TxnState | undefined,
 ): Refusal | null {
@@ -45,7 +45,7 @@ export function openProblem(
 
 /** `state`: where they are staged, they are counted already. */
 export function bytesProblem(
-  view: TxnView,
+  view: TxnsView,
   operations: readonly TxnOperation[],
   state: TxnState | undefined,
 ): Refusal | null {

@@ -22,7 +22,7 @@ export interface TxnsReader {
   readonly reserved: TxnReserved;
 }
 
-export interface TxnView extends ValuesView {
+export interface TxnsView extends ValuesView {
   readonly scopes: ScopesReader;
   readonly txns: TxnsReader;
   readonly reserved: TxnReserved;

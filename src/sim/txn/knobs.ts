@@ -7,8 +7,8 @@ import type { Weather } from "./transport.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-const RATE_MIN = 0.8;
-const RATE_MAX = 1.2;
+const TXN_RATE_MIN = 0.8;
+const TXN_RATE_MAX = 1.2;
 
 /** How many nodes each island has. */
 const SIZES: readonly (readonly number[])[] = [
@@ -65,7 +65,7 @@ function drawAll(random: Random, pins: { readonly sizes?: readonly number[]; rea
     /** How far the wall clocks of each island are off; those of its nodes agree. Clients are right. */
     skewsMs: drawSkews(random.fork("skew"), sizes.length, skews),
     clockRates: Array.from({ length: nodes }, (_, at) =>
-      isDrifting ? random.fork(`rate/${at}`).pick([RATE_MIN, 0.9, 1, 1.1, RATE_MAX]) : 1,
+      isDrifting ? random.fork(`rate/${at}`).pick([TXN_RATE_MIN, 0.9, 1, 1.1, TXN_RATE_MAX]) : 1,
     ),
     link: {
       latencyMinMs: random.fork("latency").between(0.1, 2),
