@@ -129,7 +129,7 @@ export const TXN_MUTANTS: readonly Mutant[] = [
     "horizon-not-checked",
     "69 horizon",
     {
-      file: DECIDE,
+      file: "core/txn/refusals.ts",
       find: "return txns.horizon !== null && id <= txns.horizon;",
       replace: "return txns.horizon === id;",
     },

@@ -8,13 +8,13 @@ import {
   openCoordinatorFiles,
 } from "../../controller/coordinators/index.ts";
 import type { TransactionsService } from "../../controller/transactions/transactions.ts";
-import { Decider } from "../../controller/transactions/decider/index.ts";
+import type { Decider } from "../../controller/transactions/decider/index.ts";
 import { assertNever } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
 import type { PeerKey } from "../../core/kit/ids.ts";
-import { txnDigestInput } from "../../core/txn/index.ts";
-import type { BackendHash, TcFence, TxnAnswer, TxnRequest } from "../../core/txn/model.ts";
+import type { BackendHash, TxnAnswer, TxnRequest } from "../../core/txn/model.ts";
 import { assembleCoordination, type Coordination } from "../../node/assembly/coordinators.ts";
+import { assembleDecider } from "../../node/assembly/transactions.ts";
 import type { CoordinatorRequest } from "../../ports/coordinators.ts";
 import type { Digest } from "../../ports/digest.ts";
 import type {
@@ -31,7 +31,7 @@ import { SimIslandCalls } from "./calls.ts";
 import type { TxnKnobs } from "./knobs.ts";
 import type { Question, Transport } from "./transport.ts";
 
-const NO_LOGGER = { info() {}, warn() {}, error() {} };
+const NO_LOGGER = { debug() {}, info() {}, warn() {}, error() {} };
 
 export type TxnQuestion =
   | { readonly kind: "tc"; readonly number: string; readonly request: CoordinatorRequest }
@@ -120,22 +120,16 @@ export class Coordinating {
           fatal: (error) => boot.fatal(error),
         }),
     });
-    const calls = this.#calls();
-    this.decider = new Decider({
-      term: {
-        fence: () => this.fence,
-        leaderEndpoint: () => this.coordinator.observed?.endpoint ?? null,
-        isLed: () => this.coordinator.observed !== null,
-      },
-      calls,
+    this.decider = assembleDecider({
+      coordination: this.#coordination,
+      transactions,
+      calls: this.#calls(),
       forward: this.#forward(),
-      own: transactions,
       clock,
       random: random.fork("decider"),
+      digest: stage.digest,
       logger: NO_LOGGER,
-      digestOf: (body, home) => stage.digest.sha256Hex(txnDigestInput(body, home)),
     });
-    transactions.attach({ calls, observed: () => this.observed });
     stage.transport.listen(name, {
       isAlive: boot.isAlive,
       answer: (from, question) => this.#answer(from, question as TxnQuestion),
@@ -148,18 +142,6 @@ export class Coordinating {
 
   get service(): CoordinatorService {
     return this.#coordination.service;
-  }
-
-  /** In which it may act now. */
-  get fence(): TcFence | null {
-    const { leads, ledger } = this.coordinator;
-    if (leads === null || ledger.clusterId === null || !this.#coordination.elector.gate.isLeader) return null;
-    return { clusterId: ledger.clusterId, term: leads, recoveredBy: ledger.roster?.recoveredBy ?? null };
-  }
-
-  get observed(): { readonly clusterId: string; readonly term: number } | null {
-    const { observed, ledger } = this.coordinator;
-    return observed === null || ledger.clusterId === null ? null : { clusterId: ledger.clusterId, term: observed.term };
   }
 
   start(): void {

@@ -207,7 +207,6 @@ export class SimIsland {
     );
     const { parts, scopes, values, transactions } = assembled;
     assert(transactions !== null, "an island takes part in transactions");
-    transactions.attach({ jobs: parts.jobs });
     const coordinating = new Coordinating(boot, this.#stage, { island: this.hash, files, transactions });
     const server: TxnServer = {
       node,
