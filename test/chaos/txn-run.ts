@@ -1,6 +1,6 @@
 // A run of `chaos txn`:
 //
-//   start ──▶ (clients work, while four faults strike ──▶ they are silent, and know how each ended ──▶ nothing is in doubt ──▶ audited ──▶ an old term is tried) … ──▶ judged
+//   start ──▶ (clients work, while six faults strike ──▶ they are silent, and know how each ended ──▶ nothing is in doubt ──▶ audited ──▶ an old term is tried) … ──▶ judged
 //
 // A run in which a fault of the plan did not happen, or hardly anything was done, has failed (trap 33).
 
