@@ -101,5 +101,5 @@ export interface ValuesStats {
   readonly writes: Readonly<Record<ValueWriteOutcome, number>>;
 }
 
-/** `stale`, `conflict`, `full`: refused, and nothing was written. */
-export type ValueWriteOutcome = "committed" | "stale" | "conflict" | "full" | "unknown";
+/** `stale`, `conflict`, `locked` (by a transaction), `full`: refused, and nothing was written. */
+export type ValueWriteOutcome = "committed" | "stale" | "conflict" | "locked" | "full" | "unknown";

@@ -90,7 +90,7 @@ export function sourceOf(
             values: 3,
             bytes: 4_000,
             watching: 2,
-            writes: { committed: 12, stale: 1, conflict: 2, full: 0, unknown: 0 },
+            writes: { committed: 12, stale: 1, conflict: 2, locked: 0, full: 0, unknown: 0 },
           },
     coordinators:
       server.leaderId === null

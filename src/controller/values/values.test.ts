@@ -110,8 +110,8 @@ describe("a write", () => {
     stage.log.answer({ outcome: "unknown" });
     await drain();
     expect(writing.code).toBe("OUTCOME_UNKNOWN");
-    expect(values.stats.writes).toEqual({ committed: 2, stale: 1, conflict: 1, full: 0, unknown: 1 });
-    const none = { committed: 0, stale: 0, conflict: 0, full: 0, unknown: 0 };
+    expect(values.stats.writes).toEqual({ committed: 2, stale: 1, conflict: 1, locked: 0, full: 0, unknown: 1 });
+    const none = { committed: 0, stale: 0, conflict: 0, locked: 0, full: 0, unknown: 0 };
     expect(stageOn(store).state.values.stats.writes).toEqual(none);
   });
 

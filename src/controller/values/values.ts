@@ -37,6 +37,7 @@ const decoder = new TextDecoder();
 const OUTCOMES: Readonly<Partial<Record<ErrorCode, ValueWriteOutcome>>> = {
   STALE_EPOCH: "stale",
   VERSION_CONFLICT: "conflict",
+  txn_locked: "locked",
   QUOTA_EXCEEDED: "full",
   OUTCOME_UNKNOWN: "unknown",
 };
@@ -57,7 +58,14 @@ export interface ValuesServiceOptions {
 export class ValuesService implements Values {
   readonly #options: ValuesServiceOptions;
   readonly #watchers = new ValueWatchers();
-  readonly #writes: Record<ValueWriteOutcome, number> = { committed: 0, stale: 0, conflict: 0, full: 0, unknown: 0 };
+  readonly #writes: Record<ValueWriteOutcome, number> = {
+    committed: 0,
+    stale: 0,
+    conflict: 0,
+    locked: 0,
+    full: 0,
+    unknown: 0,
+  };
   #last: LastChanges;
 
   constructor(options: ValuesServiceOptions) {

@@ -1,6 +1,6 @@
 // The door of the scopes: commands become events, events become state.
 
-export { decide, type ScopeCommand, type ScopeDecision, type ScopeLocks } from "./decide.ts";
+export { decide, type ScopeCommand, type ScopeDecision } from "./decide.ts";
 export { decodeEvent, encodeEvent, type Metadata, readMetadata, type ScopeEvent, writeMetadata } from "./events.ts";
 export { ScopesFold, type ScopesReader } from "./fold.ts";
 export { ScopesHead } from "./head.ts";

@@ -1,6 +1,6 @@
 // An island for tests: its applied state, its leader's head, and a log of records between them. Decides with the production code.
 
-import { newTxnId, type TcFence, type TxnAnswer, type TxnContext, type TxnHeader } from "../txn/index.ts";
+import { type TcFence, type TxnAnswer, type TxnContext, type TxnHeader } from "../txn/index.ts";
 import {
   type BackendHash,
   decideTxn,
@@ -10,15 +10,16 @@ import {
   type TxnRequest,
   type TxnRequire,
 } from "../txn/index.ts";
-import type { JobSpec } from "../jobs/model.ts";
 import { wholeOf } from "../kit/pieces.ts";
 import { seededRandom } from "../kit/random.ts";
+import { newTxnId } from "../txn/test-ids.ts";
 import { encodeRecord, StateFold, StateHead, type StateRecord } from "./index.ts";
 
 /** 2027-01-01. */
 export const NOW_MS = 1_798_761_600_000;
 export const CLUSTER = "coordinators";
 export const REASON: TxnReason = { code: "txn_locked", message: "another one was first", backendHash: null };
+const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const random = seededRandom("ids of test islands");
 
 /** Of the island with this letter, "a" to "f". */
@@ -35,7 +36,7 @@ export function header(home: string, participants: string, changes: Partial<TxnH
   return {
     id: newTxnId(NOW_MS, random),
     home: hashOf(home),
-    participants: [...participants].map(hashOf),
+    participants: participants.split("").map(hashOf),
     digest: "0d".repeat(32),
     timeoutMs: 5_000,
     by: "client",
@@ -54,6 +55,8 @@ export function acquire(scope: string, session = "s"): TxnOperation {
 export function release(scope: string, epoch: number): TxnOperation {
   return { kind: "scope-release", scope, epoch };
 }
+
+type JobSpec = Extract<TxnOperation, { readonly kind: "job-submit" }>["spec"];
 
 export function job(changes: Partial<JobSpec> = {}): TxnOperation {
   const spec: JobSpec = {
@@ -200,6 +203,6 @@ export class Island {
 
   text(name: string): string | null {
     const state = this.fold.values.get(name);
-    return state === undefined ? null : new TextDecoder().decode(state.data);
+    return state === undefined ? null : decoder.decode(state.data);
   }
 }

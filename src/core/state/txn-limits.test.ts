@@ -76,8 +76,8 @@ describe("operations", () => {
       { length: 40 },
       (_, at) => ({ ...acquire(name(at), "é".repeat(64)), metadata }) as TxnOperation,
     );
-    const free = TXN_BYTES_MAX - 95_000 - 7 * VALUE_BYTES_MAX;
-    const values = Array.from({ length: 8 }, (_, at) => large(`n${at}`, at < 7 ? VALUE_BYTES_MAX : Math.max(0, free)));
+    const free = TXN_BYTES_MAX - 95_000 - 6 * VALUE_BYTES_MAX;
+    const values = Array.from({ length: 7 }, (_, at) => large(`n${at}`, at < 6 ? VALUE_BYTES_MAX : free));
     const txn = header("a", "abcdef", { by: "é".repeat(256) });
     expect(island.prepare(txn, [...scopes, ...values, job()])).toMatchObject({ phase: "prepared" });
     expect(island.commit(txn)).toMatchObject({ phase: "committed" });

@@ -1,4 +1,4 @@
-// Transactions at one island: each sentence of the protocol that its state alone can show. (Holes and sentences: the design of the coordinators, §2.8.)
+// Transactions at one island: each sentence of the protocol that its state alone can show.
 
 import { describe, expect, it } from "vitest";
 import { decide as decideScope } from "../scopes/index.ts";
@@ -10,14 +10,15 @@ import {
   decideRecover,
   decideSettledKnown,
   decideTxn,
-  newTxnId,
+  type TxnChange,
   type TxnHeader,
   type TxnOperation,
 } from "../txn/index.ts";
 import { GENERATION_TERMS, VALUES_MAX } from "../kit/limits.ts";
 import { seededRandom } from "../kit/random.ts";
+import { newTxnId } from "../txn/test-ids.ts";
 import { decideValue } from "../values/index.ts";
-import { StateFold, withNewLine } from "./index.ts";
+import { encodeRecord, StateFold, withNewLine } from "./index.ts";
 import { acquire, CLUSTER, fence, hashOf, header, Island, job, NOW_MS, put, REASON, release } from "./test-island.ts";
 
 const HOUR_MS = 3_600_000;
@@ -789,6 +790,39 @@ describe("what is staged", () => {
   });
 });
 
+describe("a record", () => {
+  it("stages, prepares or decides one transaction: two of them are none, nor is one that is changed twice", () => {
+    const island = new Island("b");
+    const decided = (txn: TxnHeader): TxnChange => {
+      const rest = { results: [], outbox: [], reason: REASON, fence: null, atMs: NOW_MS };
+      return { kind: "txn-decided", header: txn, outcome: "rolled-back", ...rest };
+    };
+    const [one, two] = [header("b", "b"), header("b", "b")];
+    const twins: readonly (readonly TxnChange[])[] = [
+      [decided(one), decided(two)],
+      [decided(one), { kind: "txn-settled", id: one.id, by: null, atMs: NOW_MS }],
+      [
+        { kind: "txn-fence", fence: fence(1), atMs: 1 },
+        { kind: "txn-fence", fence: fence(2), atMs: 1 },
+      ],
+    ];
+    for (const [at, changes] of twins.entries())
+      island.fold.apply({ position: at + 1, epoch: 1, data: encodeRecord(changes) });
+    expect([island.fold.counts.unfit, island.fold.txns.isEmpty]).toEqual([3, true]);
+  });
+
+  it("that grants more scopes than there is room for is none, though each would fit alone", () => {
+    const fold = new StateFold(2);
+    const grant = (scope: string): TxnChange => {
+      return { kind: "granted", scope, session: "a", identity: "i", metadata: {}, ttlMs: 1_000, atMs: 5 };
+    };
+    const records = [["s"], ["t", "u"], ["t"]].map((scopes) => scopes.map(grant));
+    for (const [at, record] of records.entries())
+      fold.apply({ position: at + 1, epoch: 1, data: encodeRecord(record) });
+    expect([fold.counts.unfit, fold.scopes.held, fold.scopes.get("u")]).toEqual([1, 2, undefined]);
+  });
+});
+
 describe("a new leader of the coordinators", () => {
   it("hears by pages of what is prepared, and of commits of home that are not done everywhere", () => {
     const island = new Island("a");
@@ -854,6 +888,21 @@ describe("an island that was restored or recovered", () => {
       after.write(decideForce(after.head, txn.id, "committed", after.context));
       expect(after.fold.txns.get(txn.id)!.isSettled).toBe(true);
     }
+  });
+
+  it("at home an operator ends the wait for islands that are gone for good, and changes no outcome", () => {
+    const home = new Island("a");
+    const txn = header("a", "abc");
+    home.commit(txn, [put("x")]);
+    expect(decideForce(home.head, txn.id, "rolled-back", home.context)).toEqual([]);
+    expect(decideSettledKnown(home.head, [txn.id], home.context)).toEqual([]);
+    expect(home.fold.txns.unsettled).toBe(1);
+    home.write(decideForce(home.head, txn.id, "committed", home.context));
+    expect(home.fold.txns.get(txn.id)).toMatchObject({ phase: "committed", isSettled: true });
+    expect([home.fold.txns.unsettled, home.fold.counts.unfit]).toEqual([0, 0]);
+    expect(decideForce(home.head, txn.id, "committed", home.context)).toEqual([]);
+    // Until it is forgotten, one that comes back hears what was decided.
+    expect(home.inquire(txn)).toEqual(phase("committed"));
   });
 
   it("has the bytes of older releases where there were no transactions", () => {

@@ -4,8 +4,18 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { ByteReader, ByteWriter, DecodeError } from "../kit/bytes.ts";
 import { txnDigestInput } from "./digest.ts";
-import { readTxnEvent, type TxnEvent, type TxnOperation, writeTxnEvent } from "./index.ts";
-import { spec, txnEvent } from "./test-events.ts";
+import type { JobSpec } from "../jobs/model.ts";
+import {
+  readTxnEvent,
+  type TcFence,
+  type TxnEvent,
+  type TxnHeader,
+  type TxnOperation,
+  type TxnReason,
+  type TxnResult,
+  writeTxnEvent,
+} from "./index.ts";
+import { newTxnId } from "./test-ids.ts";
 
 const ID = "01020304-0506-7708-890a-0b0c0d0e0f10";
 const ID_BYTES = [1, 2, 3, 4, 5, 6, 0x77, 8, 0x89, 10, 11, 12, 13, 14, 15, 16];
@@ -35,13 +45,29 @@ const SPEC = {
 const SPEC_INNER = [
   ...text("b"),
   ...text("q"),
-  ...[1, ...text("l"), ...text("m")],
+  1,
+  ...text("l"),
+  ...text("m"),
   0,
-  ...[0, 0, 0, 0, 0x7f, 0xff, 0xff, 0xff],
-  ...[1, ...u53(7)],
-  ...[...u53(1), ...u53(2), ...u53(3), ...u53(4)],
-  ...[0, ...u53(5)],
-  ...[1, ...text("y"), ...u53(6)],
+  0,
+  0,
+  0,
+  0,
+  0x7f,
+  0xff,
+  0xff,
+  0xff,
+  1,
+  ...u53(7),
+  ...u53(1),
+  ...u53(2),
+  ...u53(3),
+  ...u53(4),
+  0,
+  ...u53(5),
+  1,
+  ...text("y"),
+  ...u53(6),
   ...text('{"a":null,"z":1}'),
 ];
 const SPEC_BYTES = [0, 0, 0, SPEC_INNER.length, ...SPEC_INNER];
@@ -54,13 +80,133 @@ const OPERATIONS: readonly TxnOperation[] = [
   { kind: "job-submit", spec: SPEC },
 ];
 const OPERATION_BYTES = [
-  ...[0, ...text("n"), 1, ...u53(8), ...text("1")],
-  ...[1, ...text("n"), 0],
-  ...[2, ...text("n"), ...u53(0)],
-  ...[3, ...text("s"), ...u53(9)],
-  ...[4, ...text("s"), ...text("e"), ...text("i"), ...u53(10), 1, ...text("m"), ...text("d")],
-  ...[5, ...SPEC_BYTES],
+  0,
+  ...text("n"),
+  1,
+  ...u53(8),
+  ...text("1"),
+  1,
+  ...text("n"),
+  0,
+  2,
+  ...text("n"),
+  ...u53(0),
+  3,
+  ...text("s"),
+  ...u53(9),
+  4,
+  ...text("s"),
+  ...text("e"),
+  ...text("i"),
+  ...u53(10),
+  1,
+  ...text("m"),
+  ...text("d"),
+  5,
+  ...SPEC_BYTES,
 ];
+
+// ---- any event ---------------------------------------------------------------------------------------
+
+const someText = fc.oneof(
+  fc.constantFrom("a", "é", "__proto__", "constructor", "toString", "漢字/🙂"),
+  fc.string({ unit: "grapheme", minLength: 1, maxLength: 12 }).filter((one) => !one.includes("\0")),
+);
+const count = fc.oneof(fc.nat(9), fc.constant(Number.MAX_SAFE_INTEGER));
+const hash = fc
+  .array(fc.constantFrom(..."0123456789abcdef".split("")), { minLength: 64, maxLength: 64 })
+  .map((all) => all.join(""));
+const texts = fc.dictionary(someText, someText, { maxKeys: 3 });
+const bytes = fc.uint8Array({ maxLength: 20 });
+
+const txnId: fc.Arbitrary<string> = fc
+  .tuple(fc.integer({ min: 0, max: 2 ** 48 - 1 }), fc.infiniteStream(fc.nat(15)))
+  .map(([ms, digits]) => newTxnId(ms, { below: (below) => (digits.next().value as number) % below }));
+
+const spec: fc.Arbitrary<JobSpec> = fc.record({
+  kind: someText,
+  payload: fc.jsonValue().map((value) => JSON.parse(JSON.stringify(value)) as never),
+  queue: someText,
+  labels: texts,
+  platform: fc.option(someText),
+  priority: fc.integer({ min: -1_000_000, max: 1_000_000 }),
+  notBeforeMs: fc.option(count),
+  attemptsMax: count,
+  lossesMax: count,
+  backoff: fc.record({ baseMs: count, maxMs: count }),
+  timeoutMs: fc.option(count),
+  retentionMs: count,
+  concurrency: fc.option(fc.record({ key: someText, limit: count })),
+});
+
+const operation: fc.Arbitrary<TxnOperation> = fc.oneof(
+  fc.record({ kind: fc.constant("value-put" as const), name: someText, data: bytes, ifVersion: fc.option(count) }),
+  fc.record({ kind: fc.constant("value-delete" as const), name: someText, ifVersion: fc.option(count) }),
+  fc.record({ kind: fc.constant("value-check" as const), name: someText, ifVersion: count }),
+  fc.record({ kind: fc.constant("scope-release" as const), scope: someText, epoch: count }),
+  fc.record({
+    kind: fc.constant("scope-acquire" as const),
+    scope: someText,
+    session: someText,
+    identity: someText,
+    metadata: texts,
+    ttlMs: count,
+  }),
+  fc.record({ kind: fc.constant("job-submit" as const), spec }),
+);
+const operations = fc.array(operation, { maxLength: 4 });
+
+const someHeader: fc.Arbitrary<TxnHeader> = fc.record({
+  id: txnId,
+  home: hash,
+  participants: fc.uniqueArray(hash, { maxLength: 4 }).map((all) => all.toSorted()),
+  digest: hash,
+  timeoutMs: count,
+  by: someText,
+});
+
+const fence: fc.Arbitrary<TcFence> = fc.record({ clusterId: someText, term: count, recoveredBy: fc.option(someText) });
+const reason: fc.Arbitrary<TxnReason> = fc.record({
+  code: fc.constantFrom("txn_locked" as const, "STALE_EPOCH" as const),
+  message: someText,
+  backendHash: fc.option(hash),
+});
+const result: fc.Arbitrary<TxnResult> = fc.record({
+  version: fc.option(count),
+  epoch: fc.option(count),
+  jobId: fc.option(someText),
+});
+const outbox = fc
+  .array(fc.record({ jobId: someText, spec }), { maxLength: 3 })
+  .map((all) => all.map((one, at) => ({ operation: 2 * at, ...one })));
+const reserved = fc.record({ values: count, bytes: count, scopes: count });
+const staged = someHeader.map((of) => ({ ...of, participants: [], digest: "", timeoutMs: 0 }));
+
+const txnEvent: fc.Arbitrary<TxnEvent> = fc.oneof(
+  fc.record({ kind: fc.constant("txn-staged" as const), header: staged, operations, atMs: count }),
+  fc.record({
+    kind: fc.constant("txn-prepared" as const),
+    header: someHeader,
+    operations,
+    reserved,
+    fence,
+    atMs: count,
+  }),
+  fc.record({
+    kind: fc.constant("txn-decided" as const),
+    header: someHeader,
+    outcome: fc.constantFrom("committed" as const, "rolled-back" as const),
+    results: fc.array(result, { maxLength: 4 }),
+    outbox,
+    reason: fc.option(reason),
+    fence: fc.option(fence),
+    atMs: count,
+  }),
+  fc.record({ kind: fc.constant("txn-delivered" as const), id: txnId, atMs: count }),
+  fc.record({ kind: fc.constant("txn-settled" as const), id: txnId, by: fc.option(hash), atMs: count }),
+  fc.record({ kind: fc.constant("txn-fence" as const), fence, atMs: count }),
+  fc.record({ kind: fc.constant("txn-dropped" as const), id: txnId, atMs: count }),
+);
 
 function written(event: TxnEvent): Uint8Array {
   const writer = new ByteWriter();
@@ -109,9 +255,25 @@ describe("an event", () => {
         atMs: 3,
       },
       [
-        ...[2, ...HEADER_BYTES, ...u53(3), 0, 1, ...FENCE_BYTES, 0],
-        ...[4, 1, ...u53(4), 2, ...u53(5), 4, ...text("j"), 0],
-        ...[1, 2, ...text("j"), ...SPEC_BYTES],
+        2,
+        ...HEADER_BYTES,
+        ...u53(3),
+        0,
+        1,
+        ...FENCE_BYTES,
+        0,
+        4,
+        1,
+        ...u53(4),
+        2,
+        ...u53(5),
+        4,
+        ...text("j"),
+        0,
+        1,
+        2,
+        ...text("j"),
+        ...SPEC_BYTES,
       ],
     ],
     [
@@ -195,7 +357,7 @@ describe("an event", () => {
     expect(wrong(1, ...ID_BYTES, ...HASH_BYTES, 2, ...HASH_BYTES, ...HASH_BYTES)).toThrow(/out of order/);
     expect(wrong(1, ...ID_BYTES, ...HASH_BYTES, 17)).toThrow(/17 where 16/);
     expect(wrong(0, ...ID_BYTES, ...HASH_BYTES, ...text("c"), ...u53(3), 65)).toThrow(/65 where 64/);
-    expect(wrong(0, ...ID_BYTES, ...HASH_BYTES, ...[0xff, 0xff, 0xff, 0xff])).toThrow(/allowed/);
+    expect(wrong(0, ...ID_BYTES, ...HASH_BYTES, 0xff, 0xff, 0xff, 0xff)).toThrow(/allowed/);
   });
 });
 

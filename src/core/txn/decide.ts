@@ -7,62 +7,42 @@
 // - A refusal says that this call has changed nothing.
 
 import { assertNever } from "../kit/assert.ts";
-import type { JobSpec } from "../jobs/model.ts";
-import { TXN_AGE_MS_MAX, TXN_AHEAD_MS_MAX, TXN_BATCH_MAX } from "../kit/limits.ts";
-import type { ScopeEvent } from "../scopes/index.ts";
-import type { ValueEvent } from "../values/index.ts";
-import {
-  effectsOf,
-  type EffectsContext,
-  requireProblem,
-  roomNow,
-  roomOf,
-  roomProblem,
-  statesProblem,
-} from "./effects.ts";
-import type { TxnDecidedEvent, TxnEvent, TxnSettledEvent } from "./events.ts";
+import { TXN_BATCH_MAX } from "../kit/limits.ts";
+import { requireProblem, roomNow, roomOf, roomProblem, statesProblem } from "./effects.ts";
+import type { TxnSettledEvent } from "./events.ts";
 import { fenceWord } from "./fence.ts";
 import { isBackendHash } from "./home.ts";
-import { createdMs, isTxnId } from "./id.ts";
-import { TXNS_BYTES_MAX, TXNS_OPEN_MAX, TXNS_STAGED_MAX } from "./limits.ts";
-import type {
-  BackendHash,
-  TcFence,
-  TxnAnswer,
-  TxnHeader,
-  TxnOperation,
-  TxnReason,
-  TxnRequest,
-  TxnResult,
-  TxnState,
-} from "./model.ts";
+import { isTxnId } from "./id.ts";
+import { TXNS_STAGED_MAX } from "./limits.ts";
+import type { TcFence, TxnAnswer, TxnHeader, TxnOperation, TxnRequest, TxnState } from "./model.ts";
 import { areSameOperations, operationsProblem, type Refusal } from "./operations.ts";
-import { clippedReason, fenceProblem, headerProblem, stageProblem } from "./requests.ts";
-import { isSameTxn, operationsBytes } from "./txn-state.ts";
+import {
+  answered,
+  asIs,
+  committed,
+  refused,
+  rolledBack,
+  rolledBackAs,
+  type TxnChange,
+  type TxnContext,
+  type TxnDecision,
+} from "./outcome.ts";
+import {
+  ageProblem,
+  bytesProblem,
+  clockProblem,
+  conflict,
+  horizonProblem,
+  isForgotten,
+  notHere,
+  notStaged,
+  openProblem,
+  overloaded,
+  undecided,
+} from "./refusals.ts";
+import { fenceProblem, headerProblem, stageProblem } from "./requests.ts";
+import { isSameTxn } from "./txn-state.ts";
 import type { TxnView } from "./view.ts";
-
-export interface TxnContext {
-  /** This island. */
-  readonly self: BackendHash;
-  /** Wall time of this leader. */
-  readonly atMs: number;
-  /** Of the record that this decision may make: `placeOf(position)`. */
-  readonly place: number;
-  readonly position: number;
-  /** What this node's own coordinator knows of a leader; null: it has none, or knows of none. */
-  readonly observed: { readonly clusterId: string; readonly term: number } | null;
-  readonly newJobId: () => string;
-  /** Why nobody can do such a job; null: somebody can. All that core/jobs refuses is named here. */
-  readonly problemOf: (spec: JobSpec) => string | null;
-}
-
-export type TxnChange = TxnEvent | ValueEvent | ScopeEvent;
-
-export type TxnDecision =
-  /** One record; the answer is given when it is committed. */
-  | { readonly kind: "record"; readonly changes: readonly TxnChange[]; readonly answer: TxnAnswer }
-  /** Nothing is to be written. It rests on the head: what is under way is committed before it is given, and this node is confirmed to lead. */
-  | { readonly kind: "answer"; readonly answer: TxnAnswer };
 
 type RequestOf<Kind extends TxnRequest["kind"]> = Extract<TxnRequest, { readonly kind: Kind }>;
 
@@ -308,181 +288,4 @@ export function decideRecover(
   const word = fenceWord(view.txns.fence, fence, observed);
   if (word.kind === "refused") return word;
   return word.kind === "same" ? { kind: "nothing" } : { kind: "record", changes: [{ kind: "txn-fence", fence, atMs }] };
-}
-
-// ---- what the leader of this island does by itself -----------------------------------------------------------
-
-/** The changes of one record; none of them: there is nothing to do. */
-export type TxnChanges = readonly TxnChange[];
-
-/** Home has answered what it has decided about one that is prepared here. */
-export function decideOutcome(
-  view: TxnView,
-  id: string,
-  outcome: { readonly phase: "committed" | "rolled-back"; readonly reason: TxnReason | null },
-  context: EffectsContext,
-): TxnChanges {
-  const state = view.txns.get(id);
-  if (state?.phase !== "prepared") return [];
-  const { reason } = outcome;
-  const { header, operations } = state;
-  const decision =
-    outcome.phase === "committed"
-      ? committed(view, header, operations, { ...context, fence: null, reason })
-      : rolledBack(header, reason ?? undecided(id), { ...context, fence: null });
-  return decision.kind === "record" ? decision.changes : [];
-}
-
-/**
- * An operator's word for one that is prepared here, and whose home is gone for good. `committed` of one that is committed here, and waits for nothing
- * but reports to or from an island that is gone: it waits no longer.
- */
-export function decideForce(
-  view: TxnView,
-  id: string,
-  phase: "committed" | "rolled-back",
-  context: EffectsContext,
-): TxnChanges {
-  const state = view.txns.get(id);
-  if (state?.phase === "committed" && phase === "committed" && !state.isSettled && state.outbox.length === 0)
-    return [{ kind: "txn-settled", id, by: null, atMs: context.atMs }];
-  const message = "An operator has decided it at this island, because its home could not be asked.";
-  return decideOutcome(view, id, { phase, reason: { code: "OUTCOME_UNKNOWN", message, backendHash: null } }, context);
-}
-
-/** Its jobs are in the jobs' log. */
-export function decideDelivered(view: TxnView, id: string, { atMs }: Pick<TxnContext, "atMs">): TxnChanges {
-  return (view.txns.get(id)?.outbox ?? []).length === 0 ? [] : [{ kind: "txn-delivered", id, atMs }];
-}
-
-/** Home knows that these are done here. At most TXN_BATCH_MAX. */
-export function decideSettledKnown(
-  view: TxnView,
-  ids: readonly string[],
-  { atMs, self }: Pick<TxnContext, "atMs" | "self">,
-): TxnChanges {
-  return [...new Set(ids)].flatMap((id): TxnChanges => {
-    const state = view.txns.get(id);
-    if (state?.phase !== "committed" || state.isSettled || state.outbox.length > 0) return [];
-    return state.header.home === self ? [] : [{ kind: "txn-settled", id, by: null, atMs }];
-  });
-}
-
-/** Of these, those that are staged and have expired. At most TXN_BATCH_MAX. */
-export function decideDropped(view: TxnView, ids: readonly string[], { atMs }: Pick<TxnContext, "atMs">): TxnChanges {
-  return [...new Set(ids)].flatMap((id): TxnChanges => {
-    const state = view.txns.get(id);
-    return state?.phase === "staged" && state.atMs <= atMs ? [{ kind: "txn-dropped", id, atMs }] : [];
-  });
-}
-
-// ---- records and answers -------------------------------------------------------------------------------------
-
-type Deciding = EffectsContext & { readonly fence: TcFence | null; readonly reason?: TxnReason | null };
-
-function committed(
-  view: TxnView,
-  header: TxnHeader,
-  operations: readonly TxnOperation[],
-  context: Deciding,
-): TxnDecision {
-  const { changes, results, outbox } = effectsOf(view, operations, context);
-  const { fence, atMs } = context;
-  const reason = context.reason ? clippedReason(context.reason) : null;
-  const event: TxnDecidedEvent = {
-    kind: "txn-decided",
-    header,
-    outcome: "committed",
-    results,
-    outbox,
-    reason,
-    fence,
-    atMs,
-  };
-  return { kind: "record", changes: [event, ...changes], answer: { kind: "txn", phase: "committed", results, reason } };
-}
-
-function rolledBack(header: TxnHeader, why: TxnReason, { fence, atMs }: Pick<Deciding, "fence" | "atMs">): TxnDecision {
-  const reason = clippedReason(why);
-  const nothing: readonly TxnResult[] = [];
-  const rest = { results: nothing, outbox: [], reason, fence, atMs };
-  const event: TxnDecidedEvent = { kind: "txn-decided", header, outcome: "rolled-back", ...rest };
-  return { kind: "record", changes: [event], answer: rolledBackAs(reason) };
-}
-
-function rolledBackAs(reason: TxnReason): TxnAnswer {
-  return { kind: "txn", phase: "rolled-back", results: [], reason };
-}
-
-function asIs(state: TxnState | undefined): TxnAnswer {
-  if (state === undefined) return { kind: "txn", phase: null, results: [], reason: null };
-  return { kind: "txn", phase: state.phase, results: state.results, reason: state.reason };
-}
-
-function answered(state: TxnState | undefined): TxnDecision {
-  return { kind: "answer", answer: asIs(state) };
-}
-
-function refused({ code, message }: Refusal): TxnDecision {
-  return { kind: "answer", answer: { kind: "refused", code, message } };
-}
-
-// ---- refusals --------------------------------------------------------------------------------------------------
-
-/** Of one that is unknown here. */
-function ageProblem(view: TxnView, id: string, atMs: number): Refusal | null {
-  return horizonProblem(view, id) ?? clockProblem(id, atMs);
-}
-
-/** By this leader's clock. */
-function clockProblem(id: string, atMs: number): Refusal | null {
-  const madeMs = createdMs(id);
-  if (madeMs < atMs - TXN_AGE_MS_MAX)
-    return { code: "txn_expired", message: `Transaction ${id} was made more than 12 hours ago. Make a new one.` };
-  if (madeMs <= atMs + TXN_AHEAD_MS_MAX) return null;
-  return { code: "invalid_txn_id", message: `By the id, transaction ${id} is made in the future. Check the clocks.` };
-}
-
-function horizonProblem(view: TxnView, id: string): Refusal | null {
-  if (!isForgotten(view, id)) return null;
-  const message = `This island has forgotten transactions as late as ${id}, and can't tell whether it was decided. Make a new one.`;
-  return { code: "txn_expired", message };
-}
-
-function isForgotten({ txns }: TxnView, id: string): boolean {
-  return txns.horizon !== null && id <= txns.horizon;
-}
-
-function openProblem(view: TxnView, operations: readonly TxnOperation[], state: TxnState | undefined): Refusal | null {
-  const { prepared, unsettled } = view.txns;
-  if (prepared + unsettled >= TXNS_OPEN_MAX)
-    return overloaded(`${TXNS_OPEN_MAX} transactions are prepared, or committed and not done everywhere`);
-  return bytesProblem(view, operations, state);
-}
-
-/** `state`: where they are staged, they are counted already. */
-function bytesProblem(view: TxnView, operations: readonly TxnOperation[], state: TxnState | undefined): Refusal | null {
-  const counted = state === undefined ? 0 : operationsBytes(state.operations);
-  if (view.txns.bytes - counted + operationsBytes(operations) <= TXNS_BYTES_MAX) return null;
-  return overloaded(`transactions that are not done have ${TXNS_BYTES_MAX} bytes`);
-}
-
-function overloaded(why: string): Refusal {
-  return { code: "OVERLOADED", message: `At this island ${why}. Retry in a moment.` };
-}
-
-function conflict(id: string): Refusal {
-  return { code: "txn_conflict", message: `Under the id ${id} this island knows another transaction. Make a new id.` };
-}
-
-function notStaged(id: string): Refusal {
-  return { code: "txn_not_found", message: `No operations of transaction ${id} are staged at this island.` };
-}
-
-function notHere(id: string, self: BackendHash): Refusal {
-  return { code: "txn_backend_mismatch", message: `Transaction ${id} has no part at this island, which is ${self}.` };
-}
-
-function undecided(id: string): TxnReason {
-  return { code: "txn_expired", message: `Transaction ${id} was not decided in its time.`, backendHash: null };
 }

@@ -9,7 +9,6 @@ import type { BackendHash, TxnOperation, TxnRequire } from "./model.ts";
 import { writeOperation } from "./codec/operation.ts";
 
 const TITLE = "tenure-txn\n";
-const DIGEST_BYTES = 1024;
 
 export interface TxnContent {
   readonly id: string;
@@ -24,7 +23,7 @@ export interface TxnContent {
  * nothing is known: an empty list.
  */
 export function txnDigestInput({ id, timeoutMs, require, participants }: TxnContent, home: BackendHash): Uint8Array {
-  const writer = new ByteWriter(DIGEST_BYTES);
+  const writer = new ByteWriter();
   writer.text(TITLE);
   writeId(writer, id);
   writeHash(writer, home);

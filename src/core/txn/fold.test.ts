@@ -6,7 +6,8 @@ import { wholeOf } from "../kit/pieces.ts";
 import { seededRandom } from "../kit/random.ts";
 import type { SnapshotData } from "../../ports/state-machine.ts";
 import { ById } from "./by-id.ts";
-import { createdMs, homeOf, isTxnId, newTxnId, type TxnEvent, type TxnHeader, TxnsFold, TxnsHead } from "./index.ts";
+import { createdMs, homeOf, isTxnId, type TxnEvent, type TxnHeader, TxnsFold, TxnsHead } from "./index.ts";
+import { newTxnId } from "./test-ids.ts";
 import { TXN_SETTLED_BYTES_MAX, TXN_SETTLED_MAX, TXN_SETTLED_MS, TXNS_FORGOTTEN_PER_RECORD_MAX } from "./limits.ts";
 
 const NOW_MS = 1_798_761_600_000;

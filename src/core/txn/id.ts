@@ -2,7 +2,6 @@
 // their making, and an id says by itself how old it is.
 
 const PATTERN = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
-const TIME_DIGITS = 12;
 const HEX = 16;
 
 export function isTxnId(text: unknown): text is string {
@@ -12,12 +11,4 @@ export function isTxnId(text: unknown): text is string {
 /** When it was made, by the clock of whoever made it. */
 export function createdMs(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), HEX);
-}
-
-/** `random.below(n)`: a whole number below n. */
-export function newTxnId(nowMs: number, random: { below(below: number): number }): string {
-  const time = Math.floor(nowMs).toString(HEX).padStart(TIME_DIGITS, "0").slice(-TIME_DIGITS);
-  const hex = (count: number): string => Array.from({ length: count }, () => random.below(HEX).toString(HEX)).join("");
-  const variant = (8 + random.below(4)).toString(HEX);
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${hex(3)}-${variant}${hex(3)}-${hex(12)}`;
 }

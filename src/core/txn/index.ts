@@ -1,26 +1,22 @@
 // The door of the transactions: calls become events, events become state.
 
+export { decideRecover, decideTxn } from "./decide.ts";
+export { txnDigestInput } from "./digest.ts";
+export { readTxnEvent, writeTxnEvent } from "./codec/records.ts";
+export { type TxnEvent, txnIdOf } from "./events.ts";
+export { TxnsFold } from "./fold.ts";
+export { TxnsHead } from "./head.ts";
+export { homeOf } from "./home.ts";
+export { createdMs, isTxnId } from "./id.ts";
+export type * from "./model.ts";
+export { isToReport, locksOf, waitsFor } from "./txn-state.ts";
+export type { LockKey, TxnView } from "./view.ts";
+export type { TxnChange, TxnContext, TxnDecision } from "./outcome.ts";
 export {
   decideDelivered,
   decideDropped,
   decideForce,
   decideOutcome,
-  decideRecover,
   decideSettledKnown,
-  decideTxn,
-  type RecoverDecision,
-  type TxnChange,
   type TxnChanges,
-  type TxnContext,
-  type TxnDecision,
-} from "./decide.ts";
-export { type TxnContent, txnDigestInput } from "./digest.ts";
-export { readTxnEvent, writeTxnEvent } from "./codec/records.ts";
-export { type TxnEvent, txnIdOf } from "./events.ts";
-export { TxnsFold } from "./fold.ts";
-export { TxnsHead } from "./head.ts";
-export { type HomeChoice, homeOf, isBackendHash } from "./home.ts";
-export { createdMs, isTxnId, newTxnId } from "./id.ts";
-export type * from "./model.ts";
-export { isToReport, locksOf, waitsFor } from "./txn-state.ts";
-export type { LockKey, TxnsReader, TxnView } from "./view.ts";
+} from "./own.ts";

@@ -222,7 +222,7 @@ export function assembleNode(world: ServicesWorld, log: NodeLog): NodeServices {
 function jobsOf(
   world: ServicesWorld,
   log: NodeLog,
-  around: Pick<ConstructorParameters<typeof JobsService>[0], "clock" | "random" | "newId" | "journal" | "isPaused">,
+  around: Pick<JobsServiceOptions, "clock" | "random" | "newId" | "journal" | "isPaused">,
 ): JobsService {
   const { digest, views } = world;
   const jobs = new JobsService({

@@ -1,6 +1,6 @@
 // What decides transactions on a node, over its coordinator: in which term it may act, and who leads otherwise.
 
-import type { CoordinatorService } from "../../controller/coordinators/index.ts";
+import type { Coordinator } from "../../controller/coordinators/index.ts";
 import { Decider } from "../../controller/transactions/decider/index.ts";
 import type { TransactionsService } from "../../controller/transactions/transactions.ts";
 import type { Random } from "../../core/kit/random.ts";
@@ -12,14 +12,19 @@ import type { Logger } from "../../ports/logger.ts";
 import type { CoordinatorTerm, IslandCalls, TxnForward } from "../../ports/transactions.ts";
 import type { Coordination } from "./coordinators.ts";
 
+interface Coordinating {
+  readonly coordinator: Coordinator;
+  readonly endpoint: string;
+}
+
 export interface DeciderParts {
-  readonly coordination: Pick<Coordination<CoordinatorService>, "service" | "elector">;
-  readonly transactions: TransactionsService;
+  readonly coordination: Pick<Coordination<Coordinating>, "service" | "elector">;
+  readonly transactions: Pick<TransactionsService, "attach" | "backendHash" | "get">;
   readonly calls: IslandCalls;
   readonly forward: TxnForward;
   readonly clock: Clock;
   readonly random: Random;
-  readonly digest: Digest;
+  readonly digest: Pick<Digest, "sha256Hex">;
   readonly logger: Logger;
 }
 

@@ -14,7 +14,7 @@ import { HttpIslandCalls, httpTxnForward } from "../../drivers/transactions/inde
 import type { Certificates } from "../../ports/certificates.ts";
 import type { Logger } from "../../ports/logger.ts";
 import type { TxnDecider } from "../../ports/transactions.ts";
-import { assembleCoordination } from "../assembly/coordinators.ts";
+import { assembleCoordination, type Coordination } from "../assembly/coordinators.ts";
 import { assembleDecider, type DeciderParts } from "../assembly/transactions.ts";
 import { pem, trustDomainOf } from "./api.ts";
 import { type ConsensusNode, newClusterId, newIncarnation } from "./consensus.ts";
@@ -123,7 +123,11 @@ export async function openCoordinator(config: ServerConfig, parts: CoordinatorPa
 /** What decides transactions, and its calls to islands. */
 function decidingOf(
   { endpoint: ownEndpoint }: TcConfig,
-  parts: Pick<DeciderParts, "coordination" | "transactions" | "random" | "logger"> & { readonly http: TcHttp },
+  parts: Pick<DeciderParts, "random" | "logger"> & {
+    readonly coordination: Coordination<CoordinatorService>;
+    readonly transactions: TransactionsService;
+    readonly http: TcHttp;
+  },
 ) {
   const { coordination, http, transactions: own, random } = parts;
   const { service } = coordination;

@@ -8,7 +8,6 @@ import { TenureError } from "../../core/kit/errors.ts";
 import { type Random, seededRandom } from "../../core/kit/random.ts";
 import {
   type BackendHash,
-  newTxnId,
   type TcFence,
   type TxnAnswer,
   type TxnHeader,
@@ -17,6 +16,7 @@ import {
   type TxnRequest,
   type TxnRequire,
 } from "../../core/txn/index.ts";
+import { newTxnId } from "../../core/txn/test-ids.ts";
 import { ManualClock } from "../../loops/test-clock.ts";
 import { sleep, within } from "../../loops/time.ts";
 import { MemoryStore } from "../../logs/index.ts";

@@ -11,6 +11,7 @@ import { MESH_MUTANTS } from "./mesh-list.ts";
 import { plant } from "./patch.ts";
 import { SPREAD_MUTANTS } from "./spread-list.ts";
 import { TC_MUTANTS } from "./tc-list.ts";
+import { TXN_MUTANTS } from "./txn-list.ts";
 
 const SRC = join(import.meta.dirname, "../..");
 const ALL = [
@@ -20,6 +21,7 @@ const ALL = [
   ...MESH_MUTANTS,
   ...SPREAD_MUTANTS,
   ...TC_MUTANTS,
+  ...TXN_MUTANTS,
   ...LEAKS,
 ];
 
@@ -41,13 +43,14 @@ describe("every planted mistake", () => {
     expect(names.filter((name, i) => names.indexOf(name) !== i)).toEqual([]);
   });
 
-  test("is one of at least 24, of 14 of electors, of 7 of jobs, of 24 of the mesh, of 8 of the spread, or of 23 of coordinators", () => {
+  test("is one of at least 24, of 14 of electors, of 7 of jobs, of 24 of the mesh, of 8 of the spread, of 23 of coordinators, or of 22 of transactions", () => {
     expect(MUTANTS.length).toBeGreaterThanOrEqual(24);
     expect(ELECTOR_MUTANTS.length).toBeGreaterThanOrEqual(14);
     expect(JOBS_MUTANTS.length).toBeGreaterThanOrEqual(7);
     expect(MESH_MUTANTS.length).toBeGreaterThanOrEqual(24);
     expect(SPREAD_MUTANTS.length).toBeGreaterThanOrEqual(8);
     expect(TC_MUTANTS.length).toBeGreaterThanOrEqual(23);
+    expect(TXN_MUTANTS.length).toBeGreaterThanOrEqual(22);
   });
 });
 

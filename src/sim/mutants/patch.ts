@@ -24,7 +24,15 @@ export interface Mutant {
   readonly breaks: string;
   readonly edits: readonly Edit[];
   /** What its runs do not leave to the seed, where the mistake can only show in a cluster of some kind, or too seldom elsewhere. */
-  readonly limits?: KnobLimits | ElectorLimits | JobsLimits | MeshLimits | SpreadLimits | TcLimits | TxnLimits | undefined;
+  readonly limits?:
+    | KnobLimits
+    | ElectorLimits
+    | JobsLimits
+    | MeshLimits
+    | SpreadLimits
+    | TcLimits
+    | TxnLimits
+    | undefined;
   /** Whose simulation must find it; by default the Raft cluster's. */
   readonly subject?: "elector" | "jobs" | "mesh" | "spread" | "tc" | "txn" | undefined;
 }

@@ -15,13 +15,12 @@ import { TXN_ANSWER_MS, TXN_CALLS_MAX } from "./limits.ts";
 import { weighted } from "../kernel/index.ts";
 import { uuidOf } from "./uuid.ts";
 
-const KINDS = weighted<Exclude<BodyKind, "probe">>({
+const KINDS = weighted<Exclude<BodyKind, "probe" | "conflicting">>({
   transfer: 6,
   inside: 2,
   move: 4,
   fenced: 4,
   staged: 2,
-  conflicting: 1,
   jobs: 3,
   mixed: 2,
 });
@@ -88,7 +87,7 @@ export class Clients {
   }
 
   #begin(random: Random): void {
-    const kind = random.pick(KINDS);
+    const kind = random.chance(this.#stage.knobs.conflictRate) ? "conflicting" : random.pick(KINDS);
     const drawn = this.#drawing.draw(kind, this.#stage.ledger.nextBody);
     if (drawn === null) return;
     const id = this.#newId(random);

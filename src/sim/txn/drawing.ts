@@ -91,14 +91,7 @@ export class Drawing {
     if (from === undefined) return null;
     const { version } = read1(from, cursor)!;
     const epoch = from.any(random)?.scopes.get(scope)?.holder?.epoch ?? null;
-    const acquire = {
-      kind: "scope-acquire",
-      scope,
-      session: `mover/${++this.#sessions}`,
-      identity: "mover",
-      metadata: {},
-      ttlMs: random.pick(MOVED_TTL_MS),
-    } as const;
+    const acquire = this.#acquire(scope, random.pick(MOVED_TTL_MS));
     const job = jobOf(body, 1);
     if (epoch === null) {
       const here = [put(cursor, { balance: 0, body }, version), acquire, job];
@@ -155,13 +148,19 @@ export class Drawing {
       const checked = read1(island, random.pick(accountsOf(this.#stage.knobs.accounts)));
       if (checked !== null && random.chance(0.5))
         operations.push({ island, operation: { kind: "value-check", name: checked.name, ifVersion: checked.version } });
-      const free = this.#stage.writers.anyFree(random);
+      const { scope, free } = this.#stage.writers.any(random);
+      if (random.chance(0.3)) operations.push({ island, operation: this.#acquire(scope, random.pick(MOVED_TTL_MS)) });
       if (random.chance(0.5))
         operations.push({ island, operation: { kind: "value-delete", name: free, ifVersion: null } });
       else operations.push({ island, operation: { kind: "value-check", name: free, ifVersion: 0 } });
       if (random.chance(0.3)) operations.push({ island, operation: jobOf(body, 1) });
     }
     return this.#body(unique(operations), random.chance(HOME_GIVEN_RATE) ? this.#anyHome() : null);
+  }
+
+  #acquire(scope: string, ttlMs: number): TxnOperation {
+    const session = `mover/${++this.#sessions}`;
+    return { kind: "scope-acquire", scope, session, identity: "mover", metadata: {}, ttlMs };
   }
 
   #anyHome(): BackendHash {

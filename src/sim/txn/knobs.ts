@@ -1,6 +1,5 @@
 // What one seed decides about a run of transactions before it begins: islands, clocks, weather, how hard clients push, and who they are.
 
-import { assertNever } from "../../core/kit/assert.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { DiskModel, LinkModel } from "../kernel/index.ts";
 import type { TxnFault } from "./plan.ts";
@@ -39,7 +38,7 @@ export interface TxnLimits {
 }
 
 export function drawTxnKnobs(random: Random, { pins }: TxnLimits = {}): TxnKnobs {
-  return { ...drawAll(random, pins?.sizes), ...pins };
+  return { ...drawAll(random, pins), ...pins };
 }
 
 export function islandIds({ sizes }: Pick<TxnKnobs, "sizes">): readonly string[] {
@@ -50,11 +49,12 @@ export function nodesOf(island: string, { sizes }: Pick<TxnKnobs, "sizes">): rea
   return Array.from({ length: sizes["abc".indexOf(island)] ?? 0 }, (_, at) => `${island}-n${at + 1}`);
 }
 
-function drawAll(random: Random, pinned: readonly number[] | undefined) {
-  const sizes = pinned ?? random.fork("sizes").pick(SIZES);
+/** What follows from what is drawn follows from what is pinned instead of it. */
+function drawAll(random: Random, pins: { readonly sizes?: readonly number[]; readonly skews?: Skews } = {}) {
+  const sizes = pins.sizes ?? random.fork("sizes").pick(SIZES);
   const nodes = sizes.reduce((sum, size) => sum + size, 0);
   const isDrifting = random.fork("drifting").chance(0.5);
-  const skews = random.fork("skews").pick<Skews>(["near", "near", "near", "hours", "days"]);
+  const skews = pins.skews ?? random.fork("skews").pick<Skews>(["near", "near", "near", "hours", "days"]);
   const kinds: readonly TxnFault["kind"][] = [];
   return {
     aim: random
@@ -63,7 +63,7 @@ function drawAll(random: Random, pinned: readonly number[] | undefined) {
     sizes,
     skews,
     /** How far the wall clocks of each island are off; those of its nodes agree. Clients are right. */
-    skewsMs: sizes.map((_, at) => Math.floor(drawSkew(random.fork(`skew/${at}`), skews))),
+    skewsMs: drawSkews(random.fork("skew"), sizes.length, skews),
     clockRates: Array.from({ length: nodes }, (_, at) =>
       isDrifting ? random.fork(`rate/${at}`).pick([RATE_MIN, 0.9, 1, 1.1, RATE_MAX]) : 1,
     ),
@@ -90,6 +90,8 @@ function drawAll(random: Random, pinned: readonly number[] | undefined) {
     accounts: random.fork("accounts").pick([1, 2, 4]),
     /** Plain writers and campaigns besides. */
     writers: random.fork("writers").below(3),
+    /** How often a client asks for something else under the same id. */
+    conflictRate: random.fork("conflicts").pick([0.02, 0.05, 0.2]),
     timeoutMs: random.fork("timeout").pick([1_000, 1_000, 2_000, 5_000]),
     viewsDelayMs: 5,
     historyLies: false,
@@ -97,6 +99,8 @@ function drawAll(random: Random, pinned: readonly number[] | undefined) {
     /** How long all clocks are put forward at the end, when nothing is under way, before old messages come again. */
     laterMs: random.fork("later").pick([0, 0, 6 * HOUR_MS, 13 * HOUR_MS, 2 * DAY_MS]),
     ghosts: random.fork("ghosts").chance(0.6),
+    /** How far an island's clocks jump, at most. */
+    jumpHours: random.fork("jump-hours").pick([1, 13, 30, 80]),
     faults: 3 + random.fork("faults").below(12),
     faultsUntilMs: 20_000 + 1_000 * random.fork("duration").below(25),
     /** So many faults of these kinds more. */
@@ -115,15 +119,12 @@ function drawWeather(random: Random): Weather {
   };
 }
 
-function drawSkew(random: Random, skews: Skews): number {
-  switch (skews) {
-    case "near":
-      return random.between(-100_000, 200_000);
-    case "hours":
-      return random.between(-200_000, 10 * HOUR_MS);
-    case "days":
-      return random.chance(0.4) ? random.between(-3, 3) * DAY_MS : random.between(-200_000, 200_000);
-    default:
-      return assertNever(skews, "skew");
-  }
+function drawSkews(random: Random, count: number, skews: Skews): readonly number[] {
+  const off = random.below(count);
+  return Array.from({ length: count }, (_, at) => {
+    const stream = random.fork(`${at}`);
+    if (skews === "days" && at === off) return Math.floor(stream.between(-3, 3) * DAY_MS);
+    const mostMs = skews === "hours" ? 10 * HOUR_MS : 200_000;
+    return Math.floor(stream.between(-100_000, mostMs));
+  });
 }

@@ -161,7 +161,7 @@ function draw(random: Random, kinds: readonly TxnOwnKind[], names: readonly stri
         atMs,
         kind,
         island,
-        byMs: Math.floor(random.between(-1, 1) * random.pick([1, 13, 30, 80]) * HOUR_MS),
+        byMs: Math.floor(random.between(-1, 1) * knobs.jumpHours * HOUR_MS),
         forMs,
       };
     case "recover":

@@ -44,7 +44,9 @@ export async function runTxnSeed(options: TxnRunOptions): Promise<TxnRunResult> 
       stage.calm();
       return (await converge(stage)) ?? world.finding();
     },
-    emptiness: (faults) => (ledger.committed === 0 ? "no traffic: nothing was committed" : noEffect(faults)),
+    // An island whose clock is days off takes part in nothing.
+    emptiness: (faults) =>
+      ledger.committed === 0 && knobs.skews !== "days" ? "no traffic: nothing was committed" : noEffect(faults),
   });
   return { ...result, committed: ledger.committed, asked: ledger.nextBody, elections: stage.elections };
 }

@@ -11,6 +11,8 @@ import type { Random } from "../../core/kit/random.ts";
 import type { Boot, World } from "../kernel/index.ts";
 import { type TxnProbeCounts, reached } from "./probes.ts";
 
+const LATE_MS = 2_000;
+
 export interface Weather {
   /** How often a message is late, and by how much. */
   readonly lateRate: number;
@@ -46,6 +48,8 @@ interface Sent {
 
 export class Transport {
   readonly sent: Sent[] = [];
+  /** Messages that are under way, for long. */
+  late = 0;
   weather: Weather;
   readonly #world: World;
   readonly #random: Random;
@@ -171,7 +175,12 @@ export class Transport {
 
   #after(node: string, afterMs: number, fire: () => void): void {
     const { scheduler } = this.#world;
-    scheduler.schedule(scheduler.nowMs + afterMs, scheduler.owner(`transport/${node}`), fire);
+    const isLate = afterMs >= LATE_MS;
+    if (isLate) this.late++;
+    scheduler.schedule(scheduler.nowMs + afterMs, scheduler.owner(`transport/${node}`), () => {
+      if (isLate) this.late--;
+      fire();
+    });
   }
 }
 

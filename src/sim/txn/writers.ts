@@ -13,7 +13,7 @@ import type { TxnStage } from "./stage.ts";
 const SCOPES = ["led/1", "led/2"];
 const FREE = ["free/1", "free/2"];
 const EVERY_MS = 250;
-const TTL_MS = [1_500, 8_000] as const;
+const TTL_MS = [2_000, 6_000, 20_000] as const;
 const HELD_MAX = 12;
 const ignored = (): void => undefined;
 
@@ -50,8 +50,9 @@ export class PlainWriters {
     return this.#held.length === 0 ? null : random.chance(0.7) ? this.#held.at(-1)! : random.pick(this.#held);
   }
 
-  anyFree(random: Random): string {
-    return random.pick(FREE);
+  /** Of what nobody has for himself. */
+  any(random: Random): { readonly scope: string; readonly free: string } {
+    return { scope: random.pick(SCOPES), free: random.pick(FREE) };
   }
 
   #next(random: Random): void {
@@ -80,7 +81,7 @@ export class PlainWriters {
         ask: ({ scopes }) => scopes.renew(scope, session, epoch),
         arrived: ignored,
       });
-    if (choice < 0.95)
+    if (choice < 0.94)
       return this.#stage.post({
         to: leader,
         ask: ({ scopes }) => scopes.resign(scope, session, epoch),

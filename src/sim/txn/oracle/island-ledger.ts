@@ -8,6 +8,7 @@
 
 import { assertNever } from "../../../core/kit/assert.ts";
 import { wholeOf } from "../../../core/kit/pieces.ts";
+import { VALUES_MAX } from "../../../core/kit/limits.ts";
 import { GENERATION_TERMS } from "../../../core/lease/limits.ts";
 import { decodeRecord, type StateChange, type StateFold } from "../../../core/state/index.ts";
 import type { TxnEvent } from "../../../core/txn/index.ts";
@@ -24,13 +25,14 @@ type Phase = "staged" | "prepared" | "committed" | "rolled-back" | "dropped";
 /** A transaction here; never forgotten. */
 export interface LocalTxn {
   readonly header: TxnHeader;
-  phase: Phase;
-  operations: readonly TxnOperation[];
+  readonly phase: Phase;
+  readonly operations: readonly TxnOperation[];
   readonly settledBy: Set<BackendHash>;
-  isSettled: boolean;
-  isDelivered: boolean;
+  /** Of an island that is not home: home knows that it is done here. */
+  readonly isKnown: boolean;
+  readonly isDelivered: boolean;
   /** When it was prepared, by the world's clock. */
-  atMs: number;
+  readonly atMs: number;
 }
 
 interface Hold {
@@ -76,6 +78,8 @@ export class IslandLedger {
   readonly #positions = new Map<string, number>();
   readonly #snapshots = new Map<number, Uint8Array>();
   readonly #jobs = new Map<string, readonly string[]>();
+  /** Needed still, by what is committed. */
+  readonly #open = new Set<string>();
 
   constructor(hash: BackendHash, all: Together) {
     this.hash = hash;
@@ -128,14 +132,12 @@ export class IslandLedger {
 
   /** At rest: nothing of a transaction is under way. Null: so it is. */
   unrest(): string | null {
-    for (const [id, { phase, isSettled, header }] of this.txns) {
-      if (phase === "prepared") return `${id} is prepared`;
-      if (phase === "staged") return `${id} is staged`;
-      if (phase !== "committed") continue;
-      if (!isSettled)
-        return `${id} is committed, and home ${header.home === this.hash ? "waits for others" : "does not know"}`;
+    for (const id of this.#open) {
+      const { phase, header } = this.txns.get(id)!;
+      if (phase !== "committed") return `${id} is ${phase}`;
       const missing = this.#jobs.get(id)?.find((jobId) => !this.#all.isDelivered(this.hash, jobId));
       if (missing !== undefined) return `job ${missing} of ${id} is not submitted`;
+      return `${id} is committed, and home ${header.home === this.hash ? "waits for others" : "does not know"}`;
     }
     const [lock] = this.locks;
     return lock === undefined ? null : `${lock[0]} is locked by ${lock[1]}`;
@@ -174,7 +176,7 @@ export class IslandLedger {
             node,
             `wrote that all jobs of ${event.id} are delivered, and ${missing ?? "it is not committed"} is not`,
           );
-        if (txn !== undefined) txn.isDelivered = true;
+        if (txn !== undefined) this.#is({ ...txn, isDelivered: true });
         return null;
       }
       case "txn-fence":
@@ -184,7 +186,7 @@ export class IslandLedger {
       case "txn-dropped": {
         const txn = this.txns.get(event.id);
         if (txn?.phase !== "staged") this.#wrong(node, `dropped ${event.id}, which is ${txn?.phase ?? "unknown"}`);
-        if (txn !== undefined) txn.phase = "dropped";
+        if (txn !== undefined) this.#is({ ...txn, phase: "dropped" });
         this.#reached("staged-and-dropped");
         return null;
       }
@@ -198,7 +200,7 @@ export class IslandLedger {
     if (before !== undefined && before.phase !== "dropped")
       return this.#wrong(node, `staged ${header.id}, which is ${before.phase}`);
     this.#reached("staged");
-    this.txns.set(header.id, this.#local(header, "staged", operations));
+    this.#is(this.#local(header, "staged", operations));
   }
 
   #prepared(node: string, { header, operations, fence }: Extract<TxnEvent, { kind: "txn-prepared" }>): void {
@@ -215,7 +217,7 @@ export class IslandLedger {
       if (holder !== undefined) this.#wrong(node, `prepared ${id} with ${key}, which ${holder} has locked`);
       this.locks.set(key, id);
     }
-    this.txns.set(id, this.#local(header, "prepared", operations));
+    this.#is(this.#local(header, "prepared", operations));
     this.#all.prepared(this.hash, header);
   }
 
@@ -243,10 +245,7 @@ export class IslandLedger {
       this.#effectsAre(node, id, operations, effects);
       this.#outbox(node, event, operations, position);
     }
-    const local = this.#local(header, outcome, operations);
-    this.txns.set(id, local);
-    // Of what was rolled back nobody has to be told for ever: that it is unknown says the same.
-    if (header.participants.every((one) => one === this.hash) && isHome) local.isSettled = true;
+    this.#is({ ...this.#local(header, outcome, operations), isDelivered: (this.#jobs.get(id) ?? []).length === 0 });
     this.#all.decided(node, this.hash, header, outcome);
   }
 
@@ -373,16 +372,26 @@ export class IslandLedger {
     if (txn === undefined || txn.phase === "prepared" || txn.phase === "staged")
       return this.#wrong(node, `wrote that ${id} is settled, which is ${txn?.phase ?? "unknown"}`);
     const { header } = txn;
-    if (by === null) {
-      txn.isSettled = true;
-      return;
-    }
+    if (by === null) return this.#is({ ...txn, isKnown: true });
     this.#all.settled(node, this.hash, header, by);
-    txn.settledBy.add(by);
-    if (header.participants.every((one) => one === this.hash || txn.settledBy.has(one))) {
-      txn.isSettled = true;
-      this.#reached("settled-by-all");
-    }
+    this.#is({ ...txn, settledBy: new Set([...txn.settledBy, by]) });
+    if (!this.#open.has(id)) this.#reached("settled-by-all");
+  }
+
+  #is(txn: LocalTxn): void {
+    const { id } = txn.header;
+    this.txns.set(id, txn);
+    if (this.#isNeeded(txn)) this.#open.add(id);
+    else this.#open.delete(id);
+  }
+
+  /** It may not be forgotten. */
+  #isNeeded({ header, phase, isDelivered, isKnown, settledBy }: LocalTxn): boolean {
+    if (phase === "staged" || phase === "prepared") return true;
+    if (phase !== "committed") return false;
+    if (!isDelivered) return true;
+    if (header.home !== this.hash) return !isKnown;
+    return header.participants.some((one) => one !== this.hash && !settledBy.has(one));
   }
 
   // ---- effects -------------------------------------------------------------------------------------
@@ -439,18 +448,21 @@ export class IslandLedger {
 
   /** What may not be forgotten is there, as it is by what is committed. */
   #remembers(node: string, fold: StateFold): void {
-    for (const [id, txn] of this.txns) {
-      if (txn.phase === "dropped" || txn.isSettled) continue;
+    for (const id of this.#open) {
+      const { phase } = this.txns.get(id)!;
       const is = fold.txns.get(id);
-      // A rollback that nobody has prepared may be forgotten: unknown means the same.
-      if (is === undefined && txn.phase === "rolled-back") continue;
-      if (is?.phase !== txn.phase) this.#wrong(node, `has ${id} as ${is?.phase ?? "nothing"}, which is ${txn.phase}`);
+      if (is?.phase !== phase || is.isSettled)
+        this.#wrong(
+          node,
+          `has ${id} as ${is?.isSettled === true ? "settled" : (is?.phase ?? "nothing")}, which is ${phase}`,
+        );
     }
     for (const [key, id] of this.locks) {
       const [kind, name] = [key.slice(0, 5), key.slice(6)];
       const by = fold.lockedBy(kind === "value" ? { value: name } : { scope: name });
       if (by !== id) this.#wrong(node, `has ${key} locked by ${by}, which ${id} has locked`);
     }
+    if (this.values.size > VALUES_MAX) this.#wrong(node, `has ${this.values.size} values, more than there may be`);
   }
 
   compare(node: string, fold: StateFold): void {
@@ -460,6 +472,11 @@ export class IslandLedger {
       const should = [...this.values].map(([name, { version }]) => `${name}@${version}`).toSorted();
       if (is.toSorted().join() !== should.join())
         this.#wrong(node, `has the values ${is.join()}; they are ${should.join()}`);
+      for (const name of this.values.keys()) {
+        const by = fold.lockedBy({ value: name });
+        if (by !== (this.locks.get(`value ${name}`) ?? null))
+          this.#wrong(node, `has ${name} locked by ${by}, which it is not`);
+      }
       if (canonical(fold.txns.fence) !== canonical(this.fence))
         this.#wrong(node, `has the fence ${canonical(fold.txns.fence)}, which is ${canonical(this.fence)}`);
     }
@@ -471,7 +488,7 @@ export class IslandLedger {
 
   #local(header: TxnHeader, phase: Phase, operations: readonly TxnOperation[]): LocalTxn {
     const atMs = this.#all.nowMs;
-    return { header, phase, operations, settledBy: new Set(), isSettled: false, isDelivered: false, atMs };
+    return { header, phase, operations, settledBy: new Set(), isKnown: false, isDelivered: false, atMs };
   }
 
   #reached(probe: TxnProbe): void {

@@ -214,6 +214,8 @@ export class TxnLedger implements Together {
   /** Said to be definite: of this body nothing comes. */
   #neverAfter(node: string, asked: Asked, known: Known, code: string): void {
     known.refused.set(asked.number, code);
+    // It was committed long ago, and home has forgotten it.
+    if (code === "txn_expired" && this.#options.isPastAt(asked.home, asked.id)) return;
     if (this.isCommitted(asked)) this.wrong(node, `refused ${asked.id} for good (${code}), and it is committed`);
   }
 
