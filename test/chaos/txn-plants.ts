@@ -30,7 +30,7 @@ export const TXN_PLANTS: Readonly<Record<string, TxnPlant>> = {
         file: RESOLVER,
         find: 'if (answer === undefined || answer === null) return "silent";',
         replace:
-          'await actions.decided(id, { phase: "rolled-back", reason: null });\n    if (answer !== undefined) return "done";',
+          'await actions.decided(id, { phase: "rolled-back", reason: null }).catch(() => undefined);\n    if (answer !== undefined) return "done";',
       },
     ],
     isSeen: isHalfApplied,
