@@ -24,7 +24,7 @@ import type { TxnDecidedEvent, TxnEvent, TxnSettledEvent } from "./events.ts";
 import { fenceWord } from "./fence.ts";
 import { isBackendHash } from "./home.ts";
 import { createdMs, isTxnId } from "./id.ts";
-import { TXNS_BYTES_MAX, TXNS_OPEN_MAX, TXNS_STAGED_MAX } from "./limits.ts";
+import { TXNS_AHEAD_MAX, TXNS_BYTES_MAX, TXNS_OPEN_MAX, TXNS_STAGED_MAX } from "./limits.ts";
 import type {
   BackendHash,
   TcFence,
@@ -178,8 +178,8 @@ function decideHome(
   context: TxnContext,
 ): TxnDecision {
   const { header, fence } = request;
-  const forgotten = state === undefined ? horizonProblem(view, header.id) : null;
-  if (forgotten !== null) return refused(forgotten);
+  const untold = state === undefined ? (horizonProblem(view, header.id) ?? aheadProblem(view, header.id, context)) : null;
+  if (untold !== null) return refused(untold);
   const operations = operationsAtHome(request, state, context);
   // What this clock says of its age is written down: by another one it may be fine, and this call may come again.
   const problem =
@@ -229,8 +229,8 @@ function decideRollback(
   context: TxnContext,
 ): TxnDecision {
   // It may have been committed, and done everywhere: whoever asks again must not hear that it was not.
-  const age = state === undefined ? horizonProblem(view, header.id) : null;
-  return age === null ? rolledBack(header, reason, { ...context, fence }) : refused(age);
+  const untold = state === undefined ? (horizonProblem(view, header.id) ?? aheadProblem(view, header.id, context)) : null;
+  return untold === null ? rolledBack(header, reason, { ...context, fence }) : refused(untold);
 }
 
 /**
@@ -242,6 +242,8 @@ function decideInquire(view: TxnView, { header }: RequestOf<"inquire">, context:
   if (header.home !== context.self) return refused(notHere(id, context.self));
   const state = view.txns.get(id);
   if (state === undefined && isForgotten(view, id)) return { kind: "answer", answer: rolledBackAs(undecided(id)) };
+  const full = state === undefined ? aheadProblem(view, id, context) : null;
+  if (full !== null) return refused(full);
   if (state === undefined || state.phase === "staged")
     return rolledBack(header, undecided(id), { ...context, fence: null });
   if (isSameTxn(state, header)) return answered(state);
@@ -447,6 +449,13 @@ function horizonProblem(view: TxnView, id: string): Refusal | null {
   if (!isForgotten(view, id)) return null;
   const message = `This island has forgotten transactions as late as ${id}, and can't tell whether it was decided. Make a new one.`;
   return { code: "txn_expired", message };
+}
+
+/** It would be written down, and there are too many of these: whoever asks is told nothing of it, for by another clock it may be fine. */
+function aheadProblem(view: TxnView, id: string, { atMs }: Pick<TxnContext, "atMs">): Refusal | null {
+  const fromMs = atMs + TXN_AHEAD_MS_MAX;
+  if (createdMs(id) <= fromMs || view.txns.settledFrom(fromMs + 1) < TXNS_AHEAD_MAX) return null;
+  return overloaded(`${TXNS_AHEAD_MAX} rollbacks of ids that are made in the future are kept: check the clocks of clients`);
 }
 
 function isForgotten({ txns }: TxnView, id: string): boolean {

@@ -14,6 +14,12 @@ export function createdMs(id: string): number {
   return Number.parseInt(id.slice(0, 8) + id.slice(9, 13), HEX);
 }
 
+/** Ids that are made then, or later, come after this text; those before come before it. */
+export function firstText(ms: number): string {
+  const time = Math.max(0, ms).toString(HEX).padStart(TIME_DIGITS, "0");
+  return `${time.slice(0, 8)}-${time.slice(8)}`;
+}
+
 /** `random.below(n)`: a whole number below n. */
 export function newTxnId(nowMs: number, random: { below(below: number): number }): string {
   const time = Math.floor(nowMs).toString(HEX).padStart(TIME_DIGITS, "0").slice(-TIME_DIGITS);
