@@ -520,6 +520,6 @@ function generationOf({ term }: TcFence): number {
   return Math.floor(term / GENERATION_TERMS);
 }
 
-export function isSame(one: Uint8Array, other: Uint8Array): boolean {
+function isSame(one: Uint8Array, other: Uint8Array): boolean {
   return one.length === other.length && one.every((byte, at) => byte === other[at]);
 }
