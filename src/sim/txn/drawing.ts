@@ -7,7 +7,7 @@ import type { BackendHash, TxnOperation } from "../../core/txn/model.ts";
 import type { TxnBody } from "../../ports/transactions.ts";
 import { accountsOf, cursorOf, MOVED, movedScopeOf } from "./accounts.ts";
 import type { SimIsland } from "./island.ts";
-import { type BodyKind, markOf } from "./oracle/bodies.ts";
+import type { BodyKind } from "./oracle/bodies.ts";
 import type { TxnStage } from "./stage.ts";
 
 export type Drawn = Omit<TxnBody, "id">;
@@ -211,8 +211,4 @@ function unique(placed: readonly Placed[]): readonly Placed[] {
     const key = `${island.id} ${"scope" in operation ? operation.scope : `value ${operation.name}`}`;
     return known.has(key) ? false : known.add(key).has(key);
   });
-}
-
-export function balanceOf(data: Uint8Array): number {
-  return markOf(data).balance ?? 0;
 }

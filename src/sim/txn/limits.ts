@@ -11,9 +11,3 @@ export const TXN_ANSWER_MS = 20_000;
 export const TXN_CALLS_MAX = 6;
 /** Messages that are kept, to be delivered again at the end. */
 export const TXN_GHOSTS_MAX = 400;
-/** Of a calm phase: so much later than its begin everybody has a leader. */
-export const TXN_CALM_BEGINS_MS = 25_000;
-/** Ids of transactions are from clocks that may be off by this, and no more, where they are to be taken. */
-export const TXN_SKEW_MS_MAX = 240_000;
-/** Between two looks at what services show. */
-export const TXN_LOOK_EVERY_MS = 1_000;
