@@ -169,6 +169,35 @@ describe("an operator", () => {
     await other.put("y", "free");
   });
 
+  it("is not heard where home is there and can't answer at this moment: it may come to the other decision", async () => {
+    const { islands, home, other } = await two();
+    const txn = transfer(islands, home, other, "x");
+    const { transactions } = other.leader.state;
+    await other.answer(txn.prepare(other));
+    // Home does not know it, and can't write that down now.
+    home.unready = ["an older node"];
+    const forcing = watch(transactions.replay(txn.id, "committed"));
+    await islands.clock.advance(100);
+    expect([forcing.code, other.phase(txn.id)]).toEqual(["txn_pending", "prepared"]);
+    home.unready = [];
+    expect(await transactions.replay(txn.id, "committed")).toBe("rolled-back");
+  });
+
+  it("has home asked however many questions are under way: force never counts unasked", async () => {
+    const { islands, home, other } = await two();
+    const txns = Array.from({ length: 2 * TXN_INQUIRIES_AT_ONCE + 1 }, (_, at) => transfer(islands, home, other, `v${at}`));
+    for (const txn of txns) await other.answer(txn.prepare(other));
+    islands.faults = { loss: 0, twice: 0, delayMs: 500 };
+    const { transactions } = other.leader.state;
+    const last = txns.at(-1)!;
+    await home.answer(last.commit(home));
+    // Hints: home is asked about all the others at once.
+    for (const txn of txns.slice(0, -1)) await other.answer(txn.rollback());
+    const forcing = watch(transactions.replay(last.id, "rolled-back"));
+    await islands.clock.advance(5_000);
+    expect([forcing.value, other.phase(last.id)]).toEqual(["committed", "committed"]);
+  });
+
   it("forces a commit too, with its values and its jobs", async () => {
     const { islands, home, other } = await two();
     const txn = transfer(islands, home, other, "x", ["mail"]);

@@ -103,9 +103,9 @@ export class Resolver {
     this.#deliveries.wake();
   }
 
-  /** Asks home at once. Resolves when that is over, whatever has come of it. */
-  askNow(id: string): Promise<void> {
-    return this.#inquiries.now(id);
+  /** Asks home at once. Resolves when that is over; null: it is not asked. `isPerson`: however much is asked already. */
+  askNow(id: string, isPerson = false): Promise<Asked | null> {
+    return this.#inquiries.now(id, isPerson);
   }
 
   /** On this leader's clock, as long as it is open; null: it is not. */
@@ -166,6 +166,8 @@ export class Resolver {
     const answer = await calls()?.call(header.home, { kind: "inquire", header }, TXN_INQUIRY_WITHIN_MS);
     if (this.#isOver) return "done";
     if (answer === undefined || answer === null) return "silent";
+    // Another island is at its address: home itself has said nothing.
+    if (answer.kind === "refused" && answer.code === "txn_backend_mismatch") return "silent";
     if (answer.kind !== "txn") return "refused";
     const { phase, reason } = answer;
     if (phase !== "committed" && phase !== "rolled-back") return "refused";
