@@ -185,7 +185,9 @@ describe("an operator", () => {
 
   it("has home asked however many questions are under way: force never counts unasked", async () => {
     const { islands, home, other } = await two();
-    const txns = Array.from({ length: 2 * TXN_INQUIRIES_AT_ONCE + 1 }, (_, at) => transfer(islands, home, other, `v${at}`));
+    const txns = Array.from({ length: 2 * TXN_INQUIRIES_AT_ONCE + 1 }, (_, at) =>
+      transfer(islands, home, other, `v${at}`),
+    );
     for (const txn of txns) await other.answer(txn.prepare(other));
     islands.faults = { loss: 0, twice: 0, delayMs: 500 };
     const { transactions } = other.leader.state;

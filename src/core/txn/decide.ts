@@ -178,7 +178,8 @@ function decideHome(
   context: TxnContext,
 ): TxnDecision {
   const { header, fence } = request;
-  const untold = state === undefined ? (horizonProblem(view, header.id) ?? aheadProblem(view, header.id, context)) : null;
+  const untold =
+    state === undefined ? (horizonProblem(view, header.id) ?? aheadProblem(view, header.id, context)) : null;
   if (untold !== null) return refused(untold);
   const operations = operationsAtHome(request, state, context);
   // What this clock says of its age is written down: by another one it may be fine, and this call may come again.
@@ -229,7 +230,8 @@ function decideRollback(
   context: TxnContext,
 ): TxnDecision {
   // It may have been committed, and done everywhere: whoever asks again must not hear that it was not.
-  const untold = state === undefined ? (horizonProblem(view, header.id) ?? aheadProblem(view, header.id, context)) : null;
+  const untold =
+    state === undefined ? (horizonProblem(view, header.id) ?? aheadProblem(view, header.id, context)) : null;
   return untold === null ? rolledBack(header, reason, { ...context, fence }) : refused(untold);
 }
 
@@ -455,7 +457,9 @@ function horizonProblem(view: TxnView, id: string): Refusal | null {
 function aheadProblem(view: TxnView, id: string, { atMs }: Pick<TxnContext, "atMs">): Refusal | null {
   const fromMs = atMs + TXN_AHEAD_MS_MAX;
   if (createdMs(id) <= fromMs || view.txns.settledFrom(fromMs + 1) < TXNS_AHEAD_MAX) return null;
-  return overloaded(`${TXNS_AHEAD_MAX} rollbacks of ids that are made in the future are kept: check the clocks of clients`);
+  return overloaded(
+    `${TXNS_AHEAD_MAX} rollbacks of ids that are made in the future are kept: check the clocks of clients`,
+  );
 }
 
 function isForgotten({ txns }: TxnView, id: string): boolean {

@@ -446,7 +446,12 @@ describe("what a turn costs", () => {
   it("large calls that wait are not looked at until it is their turn", async () => {
     const stage = new Stage();
     let looks = 0;
-    const calls = Array.from({ length: 200 }, (_, at) => stage.lane.call(wholeOf(at, () => looks++), WITHIN_MS));
+    const calls = Array.from({ length: 200 }, (_, at) =>
+      stage.lane.call(
+        wholeOf(at, () => looks++),
+        WITHIN_MS,
+      ),
+    );
     await stage.turn();
     // Two exchanges with two calls each are under way.
     expect([stage.exchanges.map(({ ids }) => ids.length), looks <= 20]).toEqual([[2, 2], true]);

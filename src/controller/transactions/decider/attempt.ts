@@ -51,7 +51,8 @@ export class Attempt {
 
   /** Rejects with OUTCOME_UNKNOWN, or with home's definite refusal. */
   async commit(): Promise<TxnOutcome> {
-    if (!(await this.#isHomeThere())) throw this.#unknown(`its home ${this.#plan.header.home} does not answer; ${NOT_BEGUN}`);
+    if (!(await this.#isHomeThere()))
+      throw this.#unknown(`its home ${this.#plan.header.home} does not answer; ${NOT_BEGUN}`);
     const prepared = await this.#prepare();
     if (prepared.kind === "rollback") return this.rollBack(prepared.reason);
     if (prepared.kind !== "commit")

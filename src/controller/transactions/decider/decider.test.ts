@@ -543,7 +543,9 @@ describe("a home that is away", () => {
     }
     // Others' homes are not asked twice.
     islands.sent.length = 0;
-    expect(stateOf(await islands.told(decider.run(bodyOf([B, C], { id: idOf(5), home: B }), CALLER)))).toBe("committed");
+    expect(stateOf(await islands.told(decider.run(bodyOf([B, C], { id: idOf(5), home: B }), CALLER)))).toBe(
+      "committed",
+    );
     expect(islands.kinds("recover")).toEqual([]);
     islands.fate = () => ({});
     expect(stateOf(await islands.told(decider.run(bodyOf(ALL, { id: idOf(6) }), CALLER)))).toBe("committed");

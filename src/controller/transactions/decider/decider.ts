@@ -177,9 +177,9 @@ export class Decider implements TxnDecider {
     this.#mustBeRegistered([home, ...plan.others]);
     if (this.#running.size >= TXN_RUNNING_MAX) throw overloaded(this.#running.size);
     const { term, calls, clock } = this.#options;
-    const outcome = this.#counted(begin(new Attempt({ term, calls, clock, silent: this.#silent }, plan, fence))).finally(() =>
-      this.#running.delete(id),
-    );
+    const outcome = this.#counted(
+      begin(new Attempt({ term, calls, clock, silent: this.#silent }, plan, fence)),
+    ).finally(() => this.#running.delete(id));
     this.#running.set(id, { plan, asked, outcome });
     return outcome;
   }
