@@ -12,6 +12,7 @@ import type { Random } from "../../core/kit/random.ts";
 import {
   type BackendHash,
   isToReport,
+  outboxBytes,
   type TxnEvent,
   txnIdOf,
   type TxnReason,
@@ -25,6 +26,7 @@ import { Deliveries } from "./deliveries.ts";
 import { Dues } from "./dues.ts";
 import { type Asked, Inquiries } from "./inquiries.ts";
 import {
+  TXN_DELIVERED_BYTES,
   TXN_DELIVERED_JOBS,
   TXN_INQUIRY_WITHIN_MS,
   TXN_OPEN_SLICE,
@@ -221,8 +223,10 @@ function firstOf(
 ): readonly [jobs: readonly DeliveredJob[], ids: readonly string[]] {
   const jobs: DeliveredJob[] = [];
   const ids: string[] = [];
+  let bytes = 0;
   for (const { header, place, outbox } of states) {
-    if (jobs.length > 0 && jobs.length + outbox.length > max) break;
+    bytes += outboxBytes(outbox);
+    if (jobs.length > 0 && (jobs.length + outbox.length > max || bytes > TXN_DELIVERED_BYTES)) break;
     ids.push(header.id);
     for (const { operation, jobId, spec } of outbox) {
       jobs.push({ id: jobId, spec, by: header.by, mark: `txn:${header.id}:${operation}`, place, operation });

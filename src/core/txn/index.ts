@@ -22,5 +22,5 @@ export { TxnsHead } from "./head.ts";
 export { type HomeChoice, homeOf, isBackendHash } from "./home.ts";
 export { createdMs, isTxnId, newTxnId } from "./id.ts";
 export type * from "./model.ts";
-export { isToReport, locksOf, waitsFor } from "./txn-state.ts";
+export { isToReport, locksOf, outboxBytes, waitsFor } from "./txn-state.ts";
 export type { LockKey, TxnsReader, TxnView } from "./view.ts";
