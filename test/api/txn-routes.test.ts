@@ -8,6 +8,7 @@ import { TXN_BYTES_MAX, VALUE_BYTES_MAX } from "../../src/core/kit/limits.ts";
 import type { TxnOperation, TxnRequest } from "../../src/core/txn/model.ts";
 import { answerOf, batchAnswersOf, elsewhereOf, TXN_REFUSALS } from "../../src/core/txn/wire-answers.ts";
 import { batchCall, type BatchedRequest, forwardedRun, requestCall } from "../../src/core/txn/wire-calls.ts";
+import type { Coordinators } from "../../src/ports/coordinators.ts";
 import type { TxnBody } from "../../src/ports/transactions.ts";
 import type { TestApi } from "./test-api.ts";
 import { type Got, TestIsland } from "./test-coordinators.ts";
@@ -614,4 +615,18 @@ describe("rates", () => {
       statuses.push((await ask("operator/eve", ROUTES.replayTxn.path, { txn_id: TXN })).status);
     expect(statuses).toEqual([200, 200, 429]);
   });
+});
+
+it("a report for an island is not taken from a server of another one, alone and in a batch; its other calls are", async () => {
+  await api[Symbol.asyncDispose]();
+  const endpoint = "https://n2:1";
+  const coordinators = {
+    members: () => ({ voters: [], leases: [{ identity: "n2", endpoint }] }),
+    registry: () => ({ entries: [{ backendHash: HERE, endpoint }], updatedAtMs: 1 }),
+  } as unknown as Coordinators;
+  api = await island.start(coordinators, { transactions: participant, txnDecider: decider });
+  await refuses(send("settledTxns", requestCall(HERE, REQUESTS.settledTxns).body), "tc_forbidden", "settledTxns");
+  const { json } = await send("batchTxns", batchCall(HERE, [REQUESTS.settledTxns, REQUESTS.inquireTxn]).body);
+  expect(json).toMatchObject({ answers: [{ status: 403, body: { error: "tc_forbidden" } }, { status: 200 }] });
+  expect(participant.asked.map(({ kind }) => kind)).toEqual(["inquire"]);
 });

@@ -22,7 +22,9 @@ const POINTS = POINT_EDITS.map(
   (edit, at) => [`txn: ${[...COORDINATOR_POINTS, ...ISLAND_POINTS][at]}`, [edit]] as const,
 );
 const TC = Object.entries(TC_PLANTS).map(([name, edits]) => [`tc: ${name}`, edits] as const);
-const TXN = Object.entries(TXN_PLANTS).map(([name, edits]) => [`txn: ${name}`, [...POINT_EDITS, ...edits]] as const);
+const TXN = Object.entries(TXN_PLANTS).map(
+  ([name, { edits }]) => [`txn: ${name}`, [...POINT_EDITS, ...edits]] as const,
+);
 
 describe("a planted mistake of a chaos run", () => {
   test.each([...CLUSTER, ...JOBS, ...MESH, ...TC, ...TXN, ...POINTS])("%s fits the sources", (_name, edits) => {

@@ -37,9 +37,9 @@ export interface BooksFound extends TxnFound {
   readonly sum: number;
 }
 
-export const JOB_PLACE = "job";
-export const SCOPE_PLACE = "scope";
-export const VALUE_PLACE = "value";
+const JOB_PLACE = "job";
+const SCOPE_PLACE = "scope";
+const VALUE_PLACE = "value";
 /** Of a move. */
 export function placesOfMove(to: string): readonly string[] {
   return [`${VALUE_PLACE} ${to}`, `${SCOPE_PLACE} ${to}`, `${JOB_PLACE} ${to}`];

@@ -18,7 +18,7 @@ export async function txnCommand(args: readonly string[]): Promise<number> {
   const stop = interruptible();
   log(`chaos txn: ${islands} islands, ${iterations} kills of the coordinator, seed ${seed}`);
   const startedMs = performance.now();
-  const edits = plant === undefined ? [] : TXN_PLANTS[plant];
+  const edits = plant === undefined ? [] : TXN_PLANTS[plant]!.edits;
   const run = await runTxn({ islands, iterations, seed, edits, signal: stop.signal, log });
   const seconds = Math.round((performance.now() - startedMs) / 1_000);
   console.log(people(run, islands, seconds));

@@ -6,7 +6,7 @@ export const TXN_HELP = `npm run chaos -- txn [options]
 
   Islands as real processes with TLS, each with ways of its own to the others. Clients transfer between accounts, and move workloads (a scope, a value and a
   job), by transactions over two or three islands. Meanwhile whoever coordinates kills itself (SIGKILL) at a named point between two steps of a
-  transaction, an island beside it at one of its own; all are killed, stopped, and cut off. Every four kills everything is silent for
+  transaction, an island beside it at one of its own; all are killed, stopped, and cut off. Every six steps everything is silent for
   once, and each transaction must be applied at all of its places or at none, as its client was told.
 
   --islands N      (default 3)

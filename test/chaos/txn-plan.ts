@@ -1,5 +1,5 @@
 // What a run of `chaos txn` does in which order. The coordinator is killed as often as was asked for, at all of its points in turn; an island beside it every
-// other time; and now and then something else happens. Each of them at least once, however short the run.
+// third time; and now and then something else happens. Each of them at least once, however short the run.
 
 import type { Random } from "../../src/core/kit/random.ts";
 import { COORDINATOR_POINTS, ISLAND_POINTS, type TxnPoint } from "./txn-points.ts";
@@ -25,9 +25,10 @@ export type TxnStep =
 /** Killed there, the coordinator leaves islands behind that have prepared and know no decision. */
 const WHILE_PREPARED = ["first-prepared", "all-prepared", "before-commit-home", "home-committed"] as const;
 /** Kills after which everything is silent for once, and audited. */
-const STEPS_PER_ROUND = 4;
-const OTHER_EVERY = 12;
-const SLOW_EVERY = 9;
+const STEPS_PER_ROUND = 6;
+const OTHER_EVERY = 20;
+const SLOW_EVERY = 40;
+const BESIDE_EVERY = 3;
 
 export function planOf(iterations: number, random: Random): readonly (readonly TxnStep[])[] {
   const kills = Math.max(iterations, COORDINATOR_POINTS.length);
@@ -35,7 +36,7 @@ export function planOf(iterations: number, random: Random): readonly (readonly T
   const island = inTurn(ISLAND_POINTS, random);
   const other = inTurn(OTHER_FAULTS, random);
   // Where there are few kills, each has one beside it until every point has had one.
-  const besideEvery = kills < 2 * ISLAND_POINTS.length ? 1 : 2;
+  const besideEvery = kills < BESIDE_EVERY * ISLAND_POINTS.length ? 1 : BESIDE_EVERY;
   const otherEvery = Math.max(1, Math.min(OTHER_EVERY, Math.floor(kills / OTHER_FAULTS.length)));
   const prepared = inTurn(WHILE_PREPARED, random);
   const steps: TxnStep[] = [];

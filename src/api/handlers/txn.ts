@@ -22,6 +22,8 @@ import { PAGE_CHARACTERS_MAX } from "../limits.ts";
 import { answerTo, Refusal } from "../refusal.ts";
 import type { Answer, Call, Handlers, Service } from "./handler.ts";
 import { beFresh } from "./reads.ts";
+import type { Caller } from "../traffic/callers.ts";
+import { mustBeOf } from "./txn-reporter.ts";
 import { noPart, notByForce, otherIsland, toldOn, tooLarge, txnCallerOf, unknownHere } from "./txn-refusals.ts";
 
 type Ids = keyof typeof TXN_ROUTES;
@@ -38,11 +40,11 @@ export function txnHandlers(service: Service): Pick<Handlers, Ids> {
     txn: (call) => run(service, call),
     stageTxn: (call) => stage(service, call),
     decideTxn: (call) => decide(service, call),
-    prepareTxn: ({ body }) => one(service, { call: "prepare", body }),
-    commitTxn: ({ body }) => one(service, { call: "commit", body }),
-    rollbackTxn: ({ body }) => one(service, { call: "rollback", body }),
-    inquireTxn: ({ body }) => one(service, { call: "inquire", body }),
-    settledTxns: ({ body }) => one(service, { call: "settled", body }),
+    prepareTxn: ({ caller, body }) => one(service, caller, { call: "prepare", body }),
+    commitTxn: ({ caller, body }) => one(service, caller, { call: "commit", body }),
+    rollbackTxn: ({ caller, body }) => one(service, caller, { call: "rollback", body }),
+    inquireTxn: ({ caller, body }) => one(service, caller, { call: "inquire", body }),
+    settledTxns: ({ caller, body }) => one(service, caller, { call: "settled", body }),
     recoverTxns: ({ body }) => answer(service, body.target_backend_hash, recoverOf(body)),
     batchTxns: (call) => batch(service, call),
     replayTxn: (call) => replay(service, call),
@@ -108,7 +110,8 @@ function mustFit(operations: readonly TxnOperation[]): void {
 
 // ---- what islands ask ---------------------------------------------------------------------------------
 
-function one(service: Service, batched: BatchedBody<Job>): Promise<Answer> {
+async function one(service: Service, caller: Caller, batched: BatchedBody<Job>): Promise<Answer> {
+  if (batched.call === "settled") mustBeOf(batched.body.from_backend_hash, caller, service.coordinators);
   return answer(service, batched.body.target_backend_hash, batchedOf(batched, READERS));
 }
 
@@ -138,7 +141,7 @@ const ROUTE_OF = {
 } as const satisfies Readonly<Record<BatchedCall, Route>>;
 
 /** They begin in their order; what is wrong with one of them is its own answer. */
-async function batch(service: Service, { body }: Call<"batchTxns">): Promise<Answer> {
+async function batch(service: Service, { caller, body }: Call<"batchTxns">): Promise<Answer> {
   const { backendHash } = participant(service);
   const target = body.target_backend_hash;
   if (target !== backendHash) throw otherIsland(target, backendHash);
@@ -146,7 +149,7 @@ async function batch(service: Service, { body }: Call<"batchTxns">): Promise<Ans
     try {
       const { body: wanted, fieldErrors }: Route = ROUTE_OF[call];
       const asked = { call, body: checked(wanted, sent, "the body", fieldErrors) } as BatchedBody<Job>;
-      return { status: 200, body: (await one(service, asked)).body };
+      return { status: 200, body: (await one(service, caller, asked)).body };
     } catch (error) {
       const refused = answerTo(error, "writing", false, () => service.cluster.view());
       if (refused.isFault) throw error;

@@ -146,7 +146,8 @@ async function collected<T>(
       ...(lockMs !== undefined && { timeoutMs: lockMs }),
       ...collector.request(hashOf),
     };
-    const outcome = await runTransaction(caller, request, { ...call, timeoutMs: timeLeft() }, preferred);
+    const within = { ...call, timeoutMs: timeLeft() };
+    const outcome = await runTransaction(caller, request, within, preferred, id === undefined);
     if (outcome.state === "committed") {
       collector.committed(outcome);
       return { ...outcome, result };

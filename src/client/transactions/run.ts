@@ -7,7 +7,7 @@
 //   asked ──200, txn_fanout_failed──▶ committed, rolled back
 //     ▲ ├─tc_not_leader, and the leader's address is known──▶ asked there
 //     │ ├─refused for now, silent, OUTCOME_UNKNOWN──▶ the next node ──all asked──▶ a pause ──time over──▶ unknown; refused where none can have arrived
-//     │ └─refused for good──▶ refused; unknown where one before it may have arrived
+//     │ └─refused for good──▶ refused; unknown where one before it may have arrived, here or in a process before this one (txn_expired)
 //     └───────────────────────────┘
 
 import { assertNever, type ErrorCode, ERRORS, TenureError } from "../../contract/errors.ts";
@@ -44,6 +44,7 @@ export async function runTransaction(
   request: TransactionRequest,
   options: CallOptions,
   preferred: Preferred,
+  isNew = false,
 ): Promise<TransactionOutcome> {
   const { signal, timeoutMs = TRANSACTION_CALL_MS, attemptMs = ATTEMPT_MS } = options;
   signal?.throwIfAborted();
@@ -69,7 +70,11 @@ export async function runTransaction(
         preferred.url = url;
         return verdict.outcome;
       }
-      if (verdict.kind === "refused") return end(verdict.error);
+      if (verdict.kind === "refused") {
+        // Its islands have forgotten so much that they can't tell: under an id that was kept it may have been committed before.
+        if (!isNew && verdict.error.code === "txn_expired") unclear ??= verdict.error;
+        return end(verdict.error);
+      }
       if (preferred.url === url) preferred.url = undefined;
       if (verdict.kind === "unclear") unclear = verdict.error;
       if (line.signal.aborted) return end(verdict.error);

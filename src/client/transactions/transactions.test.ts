@@ -322,7 +322,6 @@ describe("the same id", () => {
 
   it.each([
     ["txn_conflict", 409],
-    ["txn_expired", 409],
     ["invalid_txn_id", 400],
     ["tc_client_required", 403],
     ["tc_rm_unavailable", 503],
@@ -340,6 +339,16 @@ describe("the same id", () => {
       expect(await after.client.transactions.run(REQUEST)).toMatchObject({ state: "unknown", id: REQUEST.id });
     },
   );
+
+  it("whose id was kept and is forgotten is unknown: it may have been committed before. Under a new id it was not", async () => {
+    const expired = refusal("txn_expired", 409);
+    const { client } = stage({ [N1]: turns(() => expired) });
+    expect(await client.transactions.run(REQUEST)).toMatchObject({ state: "unknown", id: REQUEST.id });
+    const put = (t: { on(island: string): { put(name: string, value: number): unknown } }): void =>
+      void t.on(A).put("x", 1);
+    expect(await client.transaction(put, { id: REQUEST.id })).toMatchObject({ state: "unknown", id: REQUEST.id });
+    await expect(client.transaction(put)).rejects.toMatchObject({ code: "txn_expired" });
+  });
 
   it("on servers of a release before transactions is NOT_SUPPORTED", async () => {
     const { client } = stage({ [N1]: turns(() => refusal("NOT_FOUND", 404)) });

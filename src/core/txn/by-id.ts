@@ -55,6 +55,11 @@ export class ById<T> {
     }
   }
 
+  /** How many come at this text or after it. */
+  countFrom(text: string): number {
+    return this.#items.length - this.#placeOf(text);
+  }
+
   /** As they are now. */
   all(): readonly T[] {
     return this.#items.slice(this.#start) as T[];

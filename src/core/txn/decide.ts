@@ -29,6 +29,7 @@ import {
 } from "./outcome.ts";
 import {
   ageProblem,
+  aheadProblem,
   bytesProblem,
   clockProblem,
   conflict,
@@ -158,8 +159,9 @@ function decideHome(
   context: TxnContext,
 ): TxnDecision {
   const { header, fence } = request;
-  const forgotten = state === undefined ? horizonProblem(view, header.id) : null;
-  if (forgotten !== null) return refused(forgotten);
+  const untold =
+    state === undefined ? (horizonProblem(view, header.id) ?? aheadProblem(view, header.id, context)) : null;
+  if (untold !== null) return refused(untold);
   const operations = operationsAtHome(request, state, context);
   // What this clock says of its age is written down: by another one it may be fine, and this call may come again.
   const problem =
@@ -209,8 +211,9 @@ function decideRollback(
   context: TxnContext,
 ): TxnDecision {
   // It may have been committed, and done everywhere: whoever asks again must not hear that it was not.
-  const age = state === undefined ? horizonProblem(view, header.id) : null;
-  return age === null ? rolledBack(header, reason, { ...context, fence }) : refused(age);
+  const untold =
+    state === undefined ? (horizonProblem(view, header.id) ?? aheadProblem(view, header.id, context)) : null;
+  return untold === null ? rolledBack(header, reason, { ...context, fence }) : refused(untold);
 }
 
 /**
@@ -222,6 +225,8 @@ function decideInquire(view: TxnsView, { header }: RequestOf<"inquire">, context
   if (header.home !== context.self) return refused(notHere(id, context.self));
   const state = view.txns.get(id);
   if (state === undefined && isForgotten(view, id)) return { kind: "answer", answer: rolledBackAs(undecided(id)) };
+  const full = state === undefined ? aheadProblem(view, id, context) : null;
+  if (full !== null) return refused(full);
   if (state === undefined || state.phase === "staged")
     return rolledBack(header, undecided(id), { ...context, fence: null });
   if (isSameTxn(state, header)) return answered(state);

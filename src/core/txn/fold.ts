@@ -12,7 +12,7 @@ import { ById } from "./by-id.ts";
 import { readFence, readLive, readSettled, writeFence, writeLive, writeSettled } from "./codec/records.ts";
 import { type TxnEvent, txnIdOf } from "./events.ts";
 import { raisedFence } from "./fence.ts";
-import { createdMs } from "./id.ts";
+import { createdMs, firstText } from "./id.ts";
 import { readId, readOptional, writeId, writeOptional } from "./codec/fields.ts";
 import {
   TXN_SETTLED_BYTES_MAX,
@@ -81,6 +81,10 @@ export class TxnsFold implements TxnsReader {
 
   get reserved(): TxnReserved {
     return reservedOf(this.#sums);
+  }
+
+  settledFrom(ms: number): number {
+    return this.#settled.countFrom(firstText(ms));
   }
 
   /** Jobs that are to be delivered. */

@@ -58,6 +58,11 @@ export class TxnsHead<Batch> implements TxnsReader {
     };
   }
 
+  /** Of the applied ones: those that are under way are few. */
+  settledFrom(ms: number): number {
+    return this.#applied.settledFrom(ms);
+  }
+
   get(id: string): TxnState | undefined {
     return this.#head.get(id);
   }

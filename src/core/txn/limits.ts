@@ -8,6 +8,11 @@ export const TXNS_BYTES_MAX = 16 * 1024 * 1024;
 /** Outcomes that nobody needs any more, which those who repeat a call still get: past any of these the smallest ids are forgotten. */
 export const TXN_SETTLED_MAX = 65_536;
 export const TXN_SETTLED_BYTES_MAX = 24 * 1024 * 1024;
+/**
+ * Of these, rollbacks of ids that are made in the future. They are the last to be forgotten: were they all, forgetting one would end every id until its
+ * time.
+ */
+export const TXNS_AHEAD_MAX = 4_096;
 export const TXN_SETTLED_MS = 24 * 60 * 60 * 1000;
 /** So many are forgotten with one record at most: more bytes than one outcome has. */
 export const TXNS_FORGOTTEN_PER_RECORD_MAX = 64;

@@ -2,7 +2,7 @@
 
 import { TXN_AGE_MS_MAX, TXN_AHEAD_MS_MAX } from "../kit/limits.ts";
 import { createdMs } from "./id.ts";
-import { TXNS_BYTES_MAX, TXNS_OPEN_MAX } from "./limits.ts";
+import { TXNS_AHEAD_MAX, TXNS_BYTES_MAX, TXNS_OPEN_MAX } from "./limits.ts";
 import type { BackendHash, TxnOperation, TxnReason, TxnState } from "./model.ts";
 import type { Refusal } from "./operations.ts";
 import { operationsBytes } from "./txn-state.ts";
@@ -26,6 +26,15 @@ export function horizonProblem(view: TxnsView, id: string): Refusal | null {
   if (!isForgotten(view, id)) return null;
   const message = `This island has forgotten transactions as late as ${id}, and can't tell whether it was decided. Make a new one.`;
   return { code: "txn_expired", message };
+}
+
+/** It would be written down, and there are too many of these: whoever asks is told nothing of it, for by another clock it may be fine. */
+export function aheadProblem(view: TxnsView, id: string, { atMs }: { readonly atMs: number }): Refusal | null {
+  const fromMs = atMs + TXN_AHEAD_MS_MAX;
+  if (createdMs(id) <= fromMs || view.txns.settledFrom(fromMs + 1) < TXNS_AHEAD_MAX) return null;
+  return overloaded(
+    `${TXNS_AHEAD_MAX} rollbacks of ids that are made in the future are kept: check the clocks of clients`,
+  );
 }
 
 export function isForgotten({ txns }: TxnsView, id: string): boolean {

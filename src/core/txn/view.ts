@@ -11,6 +11,8 @@ export interface TxnsReader {
   /** The largest id that was ever forgotten: an unknown one up to here may have been known. */
   readonly horizon: string | null;
   readonly fence: TcFence | null;
+  /** Outcomes that are kept, and nobody needs any more, of ids that are made then or later. */
+  settledFrom(ms: number): number;
   /** How many there are. */
   readonly staged: number;
   readonly prepared: number;

@@ -402,3 +402,60 @@ describe("this node's own island", () => {
     expect(await call).toEqual(PREPARED);
   });
 });
+
+describe("what is in the registry and is not this island any more", () => {
+  it("a node that was restored, and is of another island now, is passed over: the others of the island are asked", async () => {
+    const stage = new Stage();
+    stage.auto = (exchange) =>
+      reply(exchange, () => (exchange.endpoint === N1 ? { error: "txn_backend_mismatch" } : PREPARED));
+    const [first] = stage.calls(1, 1);
+    await stage.pass(20);
+    const [second] = stage.calls(2, 2);
+    await stage.pass(20);
+    expect([await first, await second, stage.sentTo]).toEqual([PREPARED, PREPARED, [N1, N2, N2]]);
+  });
+
+  it("all of its nodes: then that is the answer", async () => {
+    const stage = new Stage();
+    stage.auto = (exchange) => reply(exchange, () => ({ error: "txn_backend_mismatch" }));
+    const [call] = stage.calls(1, 1);
+    await stage.pass(20);
+    expect([await call, stage.sentTo]).toMatchObject([{ code: "txn_backend_mismatch" }, [N1, N2, N3]]);
+  });
+});
+
+describe("what a turn costs", () => {
+  const wholeOf = (n: number, looked: () => void): TxnRequest => ({
+    kind: "prepare",
+    header: headerOf(n),
+    operations: [
+      {
+        kind: "value-put",
+        name: "x",
+        get data() {
+          looked();
+          return LARGE;
+        },
+        ifVersion: null,
+      },
+    ],
+    fence: FENCE,
+  });
+  const LARGE = new TextEncoder().encode(JSON.stringify("x".repeat(500 * 1024)));
+
+  it("large calls that wait are not looked at until it is their turn", async () => {
+    const stage = new Stage();
+    let looks = 0;
+    const calls = Array.from({ length: 200 }, (_, at) =>
+      stage.lane.call(
+        wholeOf(at, () => looks++),
+        WITHIN_MS,
+      ),
+    );
+    await stage.turn();
+    // Two exchanges with two calls each are under way.
+    expect([stage.exchanges.map(({ ids }) => ids.length), looks <= 20]).toEqual([[2, 2], true]);
+    stage.lane.close();
+    await Promise.all(calls);
+  });
+});

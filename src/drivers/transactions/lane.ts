@@ -56,6 +56,10 @@ interface Waiting {
   /** Not sent again before. */
   notBeforeMs: number;
   tries: number;
+  /** As `requestBytes` has it; null: nobody has asked yet. */
+  bytes: number | null;
+  /** Registered addresses that have said that they are of another island. */
+  strangers: readonly string[];
 }
 
 /** What one exchange says of its node. */
@@ -100,7 +104,8 @@ export class Lane {
   call(request: TxnRequest, withinMs: number): Promise<TxnAnswer | null> {
     if (this.#isClosed || this.#waiting.size >= ISLAND_QUEUE_MAX) return Promise.resolve(null);
     return new Promise((resolve) => {
-      const waiting = { request, untilMs: this.#nowMs + withinMs, resolve, notBeforeMs: -Infinity, tries: 0 };
+      const asked = { request, untilMs: this.#nowMs + withinMs, resolve, notBeforeMs: -Infinity, tries: 0 };
+      const waiting: Waiting = { ...asked, bytes: null, strangers: [] };
       this.#waiting.add(waiting);
       this.#queue.push(waiting);
       this.#wakeAt(waiting.untilMs);
@@ -145,28 +150,31 @@ export class Lane {
     }
   }
 
-  /** Those that are next, as many as go together. */
+  /**
+   * Those that are next, as many as go together. No turn looks at the bytes of all that wait: a queue of large ones would be seconds of work at each
+   * exchange.
+   */
   #take(nowMs: number, countMax: number): readonly Waiting[] {
     const taken: Waiting[] = [];
-    const left: Waiting[] = [];
+    const passed: Waiting[] = [];
     let bytes = 0;
-    for (const [at, waiting] of this.#queue.entries()) {
-      if (!this.#waiting.has(waiting)) continue;
+    let at = 0;
+    while (at < this.#queue.length && taken.length < countMax) {
+      const waiting = this.#queue[at]!;
       const { request } = waiting;
       const isBatched = isBatchable(request);
-      const own = isBatched ? requestBytes(request) : 0;
       const isAlone = taken.length > 0 && !(isBatched && isBatchable(taken[0]!.request));
-      if (waiting.notBeforeMs > nowMs || isAlone || (taken.length > 0 && bytes + own > TXN_BATCH_BYTES_MAX)) {
-        left.push(waiting);
-        continue;
-      }
-      bytes += own;
-      taken.push(waiting);
-      if (taken.length < countMax && isBatched) continue;
-      left.push(...this.#queue.slice(at + 1));
-      break;
+      const isPassed = waiting.notBeforeMs > nowMs || isAlone;
+      if (!isPassed && this.#waiting.has(waiting)) {
+        if (isBatched && countMax > 1) bytes += waiting.bytes ??= requestBytes(request);
+        if (taken.length > 0 && bytes > TXN_BATCH_BYTES_MAX) break;
+        taken.push(waiting);
+      } else if (isPassed && this.#waiting.has(waiting)) passed.push(waiting);
+      at++;
+      if (taken.length > 0 && !isBatchable(taken[0]!.request)) break;
     }
-    this.#queue = left;
+    const left = this.#queue.slice(at);
+    this.#queue = passed.length === 0 ? left : passed.concat(left);
     return taken;
   }
 
@@ -204,8 +212,12 @@ export class Lane {
     const again: Waiting[] = [];
     for (const [at, waiting] of batch.entries()) {
       const one = answers?.[at];
-      const elsewhere = one === undefined ? whole : elsewhereOf(one);
-      const answer = one === undefined || elsewhere !== null ? null : answerOf(waiting.request, one);
+      let elsewhere = one === undefined ? whole : elsewhereOf(one);
+      let answer = one === undefined || elsewhere !== null ? null : answerOf(waiting.request, one);
+      if (answer?.kind === "refused" && answer.code === "txn_backend_mismatch" && !this.#isStrange(waiting, endpoint)) {
+        answer = null;
+        elsewhere = { leaderUrl: null };
+      }
       if (answer !== null) {
         this.#settle(waiting, answer);
         node = { kind: "leads" };
@@ -218,6 +230,15 @@ export class Lane {
     if (answers !== null && node.kind === "silent") node = { kind: "elsewhere", leaderUrl: null };
     this.#learn(endpoint, node);
     this.#again(again, node.kind === "leads");
+  }
+
+  /**
+   * A node that was restored or moved is registered as its former island until the registry can be changed: the others of the island are asked. True:
+   * all of them have said so.
+   */
+  #isStrange(waiting: Waiting, endpoint: string): boolean {
+    waiting.strangers = [...waiting.strangers.filter((one) => one !== endpoint), endpoint];
+    return this.#options.endpoints().every((one) => waiting.strangers.includes(one));
   }
 
   async #ask(waiting: Waiting): Promise<void> {
