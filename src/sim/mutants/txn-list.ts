@@ -236,9 +236,11 @@ export const TXN_MUTANTS: readonly Mutant[] = [
     "69 horizon",
     {
       file: DECIDE,
-      find: "  if (forgotten !== null) return refused(forgotten);\n",
-      replace:
-        "  const age = state === undefined ? clockProblem(header.id, context.atMs) : null;\n  if (forgotten !== null || age !== null) return refused((forgotten ?? age)!);\n",
+      find: "  const operations = operationsAtHome(request, state, context);\n",
+      replace: `  const age = state === undefined ? clockProblem(header.id, context.atMs) : null;
+  if (age !== null) return refused(age);
+  const operations = operationsAtHome(request, state, context);
+`,
     },
   ),
 ];
