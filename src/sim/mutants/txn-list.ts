@@ -20,7 +20,6 @@ function inRunsOf(pins: Partial<TxnKnobs>) {
   return planting({ pins }, "txn");
 }
 
-const mutant = planting(undefined, "txn");
 /** Clients push, and little of what they ask for is far away. */
 const BUSY = {
   clients: 5,
@@ -46,6 +45,8 @@ const RESTARTED = {
 const SLOW_DISK: Partial<TxnKnobs> = { ...BUSY, disk: { syncMs: [5, 40] } };
 /** Clients ask for different things under one id. */
 const QUARRELLING = { ...BUSY, conflictRate: 0.6, farMs: 30 } as const;
+/** Many messages come when their senders have gone on. */
+const LATE = { lateRate: 0.05, lateMs: [2_000, 20_000] } as const;
 /** What was sent once comes again. */
 const HAUNTED = { ...APART, ghosts: true } as const;
 
@@ -230,10 +231,16 @@ export const TXN_MUTANTS: readonly Mutant[] = [
     replace:
       '      if (this.#isOver) return [];\n      const known = answer?.kind === "settled" ? ids.filter((id) => answer.ids.includes(id)) : ids;\n',
   }),
-  mutant("age-refused-without-a-record", "69 horizon", {
-    file: DECIDE,
-    find: "  if (untold !== null) return refused(untold);\n  const operations = operationsAtHome",
-    replace:
-      "  const age = state === undefined ? clockProblem(header.id, context.atMs) : null;\n  if (untold !== null || age !== null) return refused((untold ?? age)!);\n  const operations = operationsAtHome",
-  }),
+  inRunsOf({ ...BUSY, aim: "clocks", aims: ["jump-island"], jumpHours: 30, weather: LATE })(
+    "age-refused-without-a-record",
+    "69 horizon",
+    {
+      file: DECIDE,
+      find: "  const operations = operationsAtHome(request, state, context);\n",
+      replace: `  const age = state === undefined ? clockProblem(header.id, context.atMs) : null;
+  if (age !== null) return refused(age);
+  const operations = operationsAtHome(request, state, context);
+`,
+    },
+  ),
 ];

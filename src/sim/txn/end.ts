@@ -14,6 +14,8 @@ const HOUR_MS = 3_600_000;
 const BEHIND_MS_MAX = 270_000;
 const AHEAD_MS_MAX = 11.9 * HOUR_MS;
 const PROBE_TRIES = 3;
+/** Clocks were put forward: coordinators find each other again. */
+const LATER_PROBE_TRIES = 6;
 
 /** Null: all well. */
 export async function converge(stage: TxnStage): Promise<string | null> {
@@ -30,7 +32,7 @@ export async function converge(stage: TxnStage): Promise<string | null> {
     return `islands say ${stage.sent - sentBefore} things to each other although nothing is under way`;
   if (stage.knobs.laterMs > 0) {
     stage.later(stage.knobs.laterMs);
-    trouble = await probes(stage);
+    trouble = await probes(stage, LATER_PROBE_TRIES);
     if (trouble !== null) return trouble;
   }
   if (stage.knobs.ghosts) trouble = await ghosts(stage);
@@ -91,12 +93,12 @@ function atRest(stage: TxnStage): string | null {
 }
 
 /** Nobody is in the way of these: each is committed, at most after some tries. */
-async function probes(stage: TxnStage): Promise<string | null> {
+async function probes(stage: TxnStage, triesMax = PROBE_TRIES): Promise<string | null> {
   const { knobs } = stage;
   const isTaken = knobs.skewsMs.every((skewMs) => skewMs > -BEHIND_MS_MAX && skewMs < AHEAD_MS_MAX);
   if (!isTaken) return null;
   const ends: string[] = [];
-  for (let tries = 0; tries < PROBE_TRIES; tries++) {
+  for (let tries = 0; tries < triesMax; tries++) {
     const trouble = await probe(stage, ends);
     if (trouble !== null) return trouble;
     if (ends.filter((end) => end === "committed").length === PROBES) break;

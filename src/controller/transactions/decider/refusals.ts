@@ -36,10 +36,11 @@ export function overloaded(running: number): TenureError {
   );
 }
 
+/** Not definite: the one that is asked for now may be committed, and the other one be in vain. */
 export function otherBody(id: string): TenureError {
   return new TenureError(
-    "txn_conflict",
-    `Another transaction runs under the id ${id}. Every transaction has an id of its own; only a repetition has the same, with the same content.`,
+    "txn_pending",
+    `Another transaction runs under the id ${id}. Every transaction has an id of its own; only a repetition has the same, with the same content. Ask again, and its islands say which of the two they know.`,
   );
 }
 

@@ -276,7 +276,7 @@ export class TxnLedger implements Together {
     const atHome = known.decided.get(home);
     const isHomes = atHome?.home === home && atHome.digest === digest;
     // Home has forgotten it, or knows another body under this id: it never commits this one.
-    const isNeverAtHome = atHome === undefined ? this.#options.isPastAt(home, id) : !isHomes;
+    const isNeverAtHome = this.#hasOther(home, { id, home, digest }) || (!isHomes && this.#options.isPastAt(home, id));
     if (outcome === "rolled-back" && isNeverAtHome) return;
     if (!isHomes || atHome.outcome !== outcome)
       this.wrong(node, `wrote that ${id} is ${outcome}, and home has ${atHome?.outcome ?? "nothing"} of it`);
@@ -300,7 +300,7 @@ export class TxnLedger implements Together {
     if (phase === "prepared" && this.#known.get(id)?.prepared.get(island) !== digest)
       this.wrong(node, `said that ${id} is prepared, and it is not`);
     if (phase !== "committed" && phase !== "rolled-back") return;
-    const isOther = decided !== undefined && (decided.digest !== digest || decided.home !== home);
+    const isOther = this.#hasOther(island, request.header);
     const isPast = phase === "rolled-back" && island === home && (isOther || this.#options.isPastAt(home, id));
     if (decided?.outcome !== phase && !isPast)
       this.wrong(node, `said that ${id} is ${phase}, and it is ${decided?.outcome ?? "undecided"}`);
@@ -407,6 +407,15 @@ export class TxnLedger implements Together {
   /** What unknown answers turned out to be. */
   fates(unknown: readonly Asked[]): void {
     for (const asked of unknown) this.#reached(this.isCommitted(asked) ? "unknown-was-committed" : "unknown-was-not");
+  }
+
+  /** This island has another body under this id, for good: it was decided, or prepared, which it never forgets before. */
+  #hasOther(island: BackendHash, { id, home, digest }: Pick<TxnHeader, "id" | "home" | "digest">): boolean {
+    const known = this.#of(id);
+    const decided = known.decided.get(island);
+    if (decided !== undefined) return decided.digest !== digest || decided.home !== home;
+    const prepared = known.prepared.get(island);
+    return prepared !== undefined && prepared !== digest;
   }
 
   /** What home has of this body; null: nothing. */
