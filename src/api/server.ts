@@ -50,7 +50,7 @@ import { SiteDoor } from "./traffic/site-door.ts";
 import { steeringHandlers } from "./handlers/steering.ts";
 import { StreamPlaces } from "./streams/stream-places.ts";
 import { tcHandlers } from "./handlers/tc.ts";
-import { txnHandlers } from "./handlers/txn.ts";
+import { txnHandlers } from "./handlers/txn/txn.ts";
 import { Traffic } from "./traffic/traffic.ts";
 import { valueHandlers } from "./handlers/values.ts";
 import { registerWeb } from "./web.ts";

@@ -1,12 +1,12 @@
 // Why nothing came of a call about a transaction, in words for whoever called, and who may call in whose name.
 
-import { TenureError } from "../../core/kit/errors.ts";
-import { parseSpiffeId } from "../../core/kit/spiffe.ts";
-import type { BackendHash } from "../../core/txn/model.ts";
-import { ON_BEHALF_OF_HEADER, TXN_FORWARDED_HEADER } from "../../core/txn/wire-calls.ts";
-import type { TxnCaller } from "../../ports/transactions.ts";
-import { Refusal } from "../refusal.ts";
-import type { Caller } from "../traffic/callers.ts";
+import { TenureError } from "../../../core/kit/errors.ts";
+import { parseSpiffeId } from "../../../core/kit/spiffe.ts";
+import type { BackendHash } from "../../../core/txn/model.ts";
+import { ON_BEHALF_OF_HEADER, TXN_FORWARDED_HEADER } from "../../../core/txn/wire-calls.ts";
+import type { TxnCaller } from "../../../ports/transactions.ts";
+import { Refusal } from "../../refusal.ts";
+import type { Caller } from "../../traffic/callers.ts";
 
 interface Called {
   readonly caller: Caller;

@@ -1,11 +1,11 @@
 // Who may report that something is done at an island. Home forgets what all have reported, and undoes what it has forgotten: of all calls between islands
 // this one alone can make a transaction half done by mistake, so it is not believed from a server that is known to be of another island.
 
-import { nodeIdOf } from "../../core/kit/ids.ts";
-import type { BackendHash } from "../../core/txn/model.ts";
-import type { Coordinators } from "../../ports/coordinators.ts";
-import { Refusal } from "../refusal.ts";
-import type { Caller } from "../traffic/callers.ts";
+import { nodeIdOf } from "../../../core/kit/ids.ts";
+import type { BackendHash } from "../../../core/txn/model.ts";
+import type { Coordinators } from "../../../ports/coordinators.ts";
+import { Refusal } from "../../refusal.ts";
+import type { Caller } from "../../traffic/callers.ts";
 
 /** Throws tc_forbidden. Where this node does not know at which address the caller is, or no island is registered there, it is believed. */
 export function mustBeOf(

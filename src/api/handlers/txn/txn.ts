@@ -1,10 +1,10 @@
 // The routes of transactions over islands: what clients ask of whoever decides, what islands ask of each other, and what a person looks at.
 
-import { type Route, ROUTES, specOf, type TXN_ROUTES, TXNS_SHOWN_PER_PAGE_MAX } from "../../contract/index.ts";
-import { canonicalJson } from "../../core/events/index.ts";
-import { INTEGER_MAX, TXN_BYTES_MAX } from "../../core/kit/limits.ts";
-import type { BackendHash, TxnAnswer, TxnOperation, TxnRequest } from "../../core/txn/model.ts";
-import { answerBody, decidedBody, outcomeBody, resultBody, stateShown } from "../../core/txn/wire-answers.ts";
+import { type Route, ROUTES, specOf, type TXN_ROUTES, TXNS_SHOWN_PER_PAGE_MAX } from "../../../contract/index.ts";
+import { canonicalJson } from "../../../core/events/index.ts";
+import { INTEGER_MAX, TXN_BYTES_MAX } from "../../../core/kit/limits.ts";
+import type { BackendHash, TxnAnswer, TxnOperation, TxnRequest } from "../../../core/txn/model.ts";
+import { answerBody, decidedBody, outcomeBody, resultBody, stateShown } from "../../../core/txn/wire-answers.ts";
 import {
   type BatchedBody,
   type BatchedCall,
@@ -14,15 +14,15 @@ import {
   stageOf,
   txnBodyOf,
   txnDecideOf,
-} from "../../core/txn/wire-calls.ts";
-import { type OperationReaders, operationsBytes } from "../../core/txn/wire-operations.ts";
-import type { TxnDecider, TxnParticipant, TxnView } from "../../ports/transactions.ts";
-import { checked } from "../checked.ts";
-import { PAGE_CHARACTERS_MAX } from "../limits.ts";
-import { answerTo, Refusal } from "../refusal.ts";
-import type { Answer, Call, Handlers, Service } from "./handler.ts";
-import { beFresh } from "./reads.ts";
-import type { Caller } from "../traffic/callers.ts";
+} from "../../../core/txn/wire-calls.ts";
+import { type OperationReaders, operationsBytes } from "../../../core/txn/wire-operations.ts";
+import type { TxnDecider, TxnParticipant, TxnView } from "../../../ports/transactions.ts";
+import { checked } from "../../checked.ts";
+import { PAGE_CHARACTERS_MAX } from "../../limits.ts";
+import { answerTo, Refusal } from "../../refusal.ts";
+import type { Answer, Call, Handlers, Service } from "../handler.ts";
+import { beFresh } from "../reads.ts";
+import type { Caller } from "../../traffic/callers.ts";
 import { mustBeOf } from "./txn-reporter.ts";
 import { noPart, notByForce, otherIsland, toldOn, tooLarge, txnCallerOf, unknownHere } from "./txn-refusals.ts";
 

@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
-import type { PeerKey } from "../../core/kit/ids.ts";
-import type { MembersView, RegistryView } from "../../ports/coordinators.ts";
-import type { Caller } from "../traffic/callers.ts";
+import type { PeerKey } from "../../../core/kit/ids.ts";
+import type { MembersView, RegistryView } from "../../../ports/coordinators.ts";
+import type { Caller } from "../../traffic/callers.ts";
 import { mustBeOf } from "./txn-reporter.ts";
 
 const [A, B] = ["a".repeat(64), "b".repeat(64)] as const;
