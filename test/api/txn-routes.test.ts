@@ -625,11 +625,7 @@ it("a report for an island is not taken from a server of another one, alone and 
     registry: () => ({ entries: [{ backendHash: HERE, endpoint }], updatedAtMs: 1 }),
   } as unknown as Coordinators;
   api = await island.start(coordinators, { transactions: participant, txnDecider: decider });
-  await refuses(
-    send("settledTxns", requestCall(HERE, REQUESTS.settledTxns).body),
-    "tc_forbidden",
-    "settledTxns",
-  );
+  await refuses(send("settledTxns", requestCall(HERE, REQUESTS.settledTxns).body), "tc_forbidden", "settledTxns");
   const { json } = await send("batchTxns", batchCall(HERE, [REQUESTS.settledTxns, REQUESTS.inquireTxn]).body);
   expect(json).toMatchObject({ answers: [{ status: 403, body: { error: "tc_forbidden" } }, { status: 200 }] });
   expect(participant.asked.map(({ kind }) => kind)).toEqual(["inquire"]);
