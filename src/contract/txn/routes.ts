@@ -228,6 +228,7 @@ export const TXN_ROUTES = {
       "CLUSTER_PAUSED",
       "txn_not_found",
       "txn_conflict",
+      "txn_pending",
       "RATE_LIMITED",
       ...codesOf(OF_REPLAY),
     ],

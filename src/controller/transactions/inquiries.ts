@@ -27,7 +27,7 @@ export interface InquiriesOptions {
 
 interface Home {
   readonly waiting: Set<string>;
-  readonly asking: Map<string, Promise<void>>;
+  readonly asking: Map<string, Promise<Asked>>;
   /** In a row. */
   failures: number;
 }
@@ -68,17 +68,21 @@ export class Inquiries {
     this.#forget(home);
   }
 
-  /** Asks at once, also a home that did not answer the last time. Resolves when this attempt is over, whatever has come of it. */
-  now(id: string): Promise<void> {
+  /**
+   * Asks at once, also a home that did not answer the last time. Resolves when this attempt is over; null: none was made. `isPerson`: however many are
+   * asked about already.
+   */
+  now(id: string, isPerson = false): Promise<Asked | null> {
     const name = this.#homeOf.get(id);
-    if (name === undefined || this.#isOver) return Promise.resolve();
+    if (name === undefined || this.#isOver) return Promise.resolve(null);
     const home = this.#home(name);
     const asking = home.asking.get(id);
     if (asking !== undefined) return asking;
     this.#dues.drop(id);
-    if (home.asking.size < 2 * TXN_INQUIRIES_AT_ONCE) return this.#ask(name, home, id);
+    home.waiting.delete(id);
+    if (isPerson || home.asking.size < 2 * TXN_INQUIRIES_AT_ONCE) return this.#ask(name, home, id);
     home.waiting.add(id);
-    return Promise.resolve();
+    return Promise.resolve(null);
   }
 
   /** Of all homes at once: it may be that nobody could be asked until now. */
@@ -115,11 +119,11 @@ export class Inquiries {
     }
   }
 
-  #ask(name: BackendHash, home: Home, id: string): Promise<void> {
+  #ask(name: BackendHash, home: Home, id: string): Promise<Asked> {
     const asked = this.#options.ask(id).then((answer) => {
       home.asking.delete(id);
-      if (this.#isOver) return;
-      this.#asked(name, home, id, answer);
+      if (!this.#isOver) this.#asked(name, home, id, answer);
+      return answer;
     });
     home.asking.set(id, asked);
     return asked;

@@ -13,6 +13,8 @@ export const TXN_REPORT_IDS = 128;
 export const TXN_REPORT_WITHIN_MS = 2_000;
 /** Jobs that are given to the jobs' log together; those of one transaction are never parted. */
 export const TXN_DELIVERED_JOBS = 128;
+/** Of these, about: they are measured and written in one turn, and after an outage there may be megabytes of them. */
+export const TXN_DELIVERED_BYTES = 1024 * 1024;
 /** Transactions that a leader lists in answer to one `recover`. */
 export const TXN_RECOVERED_PAGE = 256;
 /** Transactions that a new leader takes up in one turn. */

@@ -1,8 +1,10 @@
 // What an island's leader does about transactions of its own accord, without any leader of the coordinators.
 
 import { describe, expect, it } from "vitest";
+import { TenureError } from "../../core/kit/errors.ts";
 import { wholeOf } from "../../core/kit/pieces.ts";
 import { seededRandom } from "../../core/kit/random.ts";
+import type { TxnOperation } from "../../core/txn/index.ts";
 import { watch } from "../scopes/test-scopes.ts";
 import {
   FENCE,
@@ -12,7 +14,13 @@ import {
   TestIslands,
   TestTxn,
 } from "../../sim/controller/test-txn-islands.ts";
-import { TXN_INQUIRIES_AT_ONCE, TXN_OPEN_SLICE, TXN_REPORT_IDS, TXN_RETRY_MS_MAX } from "./limits.ts";
+import {
+  TXN_DELIVERED_BYTES,
+  TXN_INQUIRIES_AT_ONCE,
+  TXN_OPEN_SLICE,
+  TXN_REPORT_IDS,
+  TXN_RETRY_MS_MAX,
+} from "./limits.ts";
 
 async function two(nodes: readonly number[] = [1, 1]) {
   const islands = await new TestIslands("resolver", nodes).start();
@@ -169,6 +177,37 @@ describe("an operator", () => {
     await other.put("y", "free");
   });
 
+  it("is not heard where home is there and can't answer at this moment: it may come to the other decision", async () => {
+    const { islands, home, other } = await two();
+    const txn = transfer(islands, home, other, "x");
+    const { transactions } = other.leader.state;
+    await other.answer(txn.prepare(other));
+    // Home does not know it, and can't write that down now.
+    home.unready = ["an older node"];
+    const forcing = watch(transactions.replay(txn.id, "committed"));
+    await islands.clock.advance(100);
+    expect([forcing.code, other.phase(txn.id)]).toEqual(["txn_pending", "prepared"]);
+    home.unready = [];
+    expect(await transactions.replay(txn.id, "committed")).toBe("rolled-back");
+  });
+
+  it("has home asked however many questions are under way: force never counts unasked", async () => {
+    const { islands, home, other } = await two();
+    const txns = Array.from({ length: 2 * TXN_INQUIRIES_AT_ONCE + 1 }, (_, at) =>
+      transfer(islands, home, other, `v${at}`),
+    );
+    for (const txn of txns) await other.answer(txn.prepare(other));
+    islands.faults = { loss: 0, twice: 0, delayMs: 500 };
+    const { transactions } = other.leader.state;
+    const last = txns.at(-1)!;
+    await home.answer(last.commit(home));
+    // Hints: home is asked about all the others at once.
+    for (const txn of txns.slice(0, -1)) await other.answer(txn.rollback());
+    const forcing = watch(transactions.replay(last.id, "rolled-back"));
+    await islands.clock.advance(5_000);
+    expect([forcing.value, other.phase(last.id)]).toEqual(["committed", "committed"]);
+  });
+
   it("forces a commit too, with its values and its jobs", async () => {
     const { islands, home, other } = await two();
     const txn = transfer(islands, home, other, "x", ["mail"]);
@@ -200,6 +239,37 @@ describe("jobs of committed transactions", () => {
     expect(other.jobs.marks).toEqual(marks);
     expect(other.leader.state.transactions.stats().undelivered).toBe(0);
     expect(txns.every(({ id }) => other.get(id)?.isSettled)).toBe(true);
+  });
+
+  it("that are large are delivered a few at a time: what waited for hours is not one turn of megabytes", async () => {
+    const { islands, home, other } = await two();
+    const sizes: number[] = [];
+    let isOpen = false;
+    const { transactions } = other.leader.state;
+    transactions.attach({
+      jobs: {
+        deliver: (jobs) => {
+          if (!isOpen) return Promise.reject(new TenureError("DISK_FULL", "no room"));
+          sizes.push(jobs.reduce((sum, { spec }) => sum + JSON.stringify(spec).length, 0));
+          return Promise.resolve();
+        },
+      },
+    });
+    const payload = "x".repeat(200 * 1024);
+    for (let at = 0; at < 20; at++) {
+      const large = submitting("mail") as Extract<TxnOperation, { kind: "job-submit" }>;
+      const txn = new TestTxn(islands, [
+        [home, []],
+        [other, [{ ...large, spec: { ...large.spec, payload } }]],
+      ]);
+      await other.answer(txn.prepare(other));
+      await home.answer(txn.commit(home));
+      await other.answer(txn.commit(other));
+    }
+    isOpen = true;
+    await islands.clock.advance(20_000);
+    expect(transactions.stats().undelivered).toBe(0);
+    expect(Math.max(...sizes)).toBeLessThanOrEqual(TXN_DELIVERED_BYTES);
   });
 
   it("are delivered once, whatever becomes of the answers, and nothing is reported to home before they are there", async () => {

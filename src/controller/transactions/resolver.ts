@@ -12,6 +12,7 @@ import type { Random } from "../../core/kit/random.ts";
 import {
   type BackendHash,
   isToReport,
+  outboxBytes,
   type TxnEvent,
   txnIdOf,
   type TxnReason,
@@ -25,6 +26,7 @@ import { Deliveries } from "./deliveries.ts";
 import { Dues } from "./dues.ts";
 import { type Asked, Inquiries } from "./inquiries.ts";
 import {
+  TXN_DELIVERED_BYTES,
   TXN_DELIVERED_JOBS,
   TXN_INQUIRY_WITHIN_MS,
   TXN_OPEN_SLICE,
@@ -103,9 +105,9 @@ export class Resolver {
     this.#deliveries.wake();
   }
 
-  /** Asks home at once. Resolves when that is over, whatever has come of it. */
-  askNow(id: string): Promise<void> {
-    return this.#inquiries.now(id);
+  /** Asks home at once. Resolves when that is over; null: it is not asked. `isPerson`: however much is asked already. */
+  askNow(id: string, isPerson = false): Promise<Asked | null> {
+    return this.#inquiries.now(id, isPerson);
   }
 
   /** On this leader's clock, as long as it is open; null: it is not. */
@@ -166,6 +168,8 @@ export class Resolver {
     const answer = await calls()?.call(header.home, { kind: "inquire", header }, TXN_INQUIRY_WITHIN_MS);
     if (this.#isOver) return "done";
     if (answer === undefined || answer === null) return "silent";
+    // Another island is at its address: home itself has said nothing.
+    if (answer.kind === "refused" && answer.code === "txn_backend_mismatch") return "silent";
     if (answer.kind !== "txn") return "refused";
     const { phase, reason } = answer;
     if (phase !== "committed" && phase !== "rolled-back") return "refused";
@@ -219,8 +223,10 @@ function firstOf(
 ): readonly [jobs: readonly DeliveredJob[], ids: readonly string[]] {
   const jobs: DeliveredJob[] = [];
   const ids: string[] = [];
+  let bytes = 0;
   for (const { header, place, outbox } of states) {
-    if (jobs.length > 0 && jobs.length + outbox.length > max) break;
+    bytes += outboxBytes(outbox);
+    if (jobs.length > 0 && (jobs.length + outbox.length > max || bytes > TXN_DELIVERED_BYTES)) break;
     ids.push(header.id);
     for (const { operation, jobId, spec } of outbox) {
       jobs.push({ id: jobId, spec, by: header.by, mark: `txn:${header.id}:${operation}`, place, operation });

@@ -4,7 +4,7 @@
 // What may be answered, and when: state/state-desk.ts. Of transactions that matters twice: "rolled back", or "unknown here", from a node that was deposed
 // would let another island do the opposite of what its successor has written.
 
-import type { TenureError } from "../../core/kit/errors.ts";
+import { TenureError } from "../../core/kit/errors.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { JobSpec } from "../../core/jobs/model.ts";
 import type { StateFold, StateHead, StateRecord } from "../../core/state/index.ts";
@@ -126,7 +126,9 @@ export class TxnReign {
     const desk = this.#desk;
     desk.admit();
     // Home's own word comes first, where it can be heard.
-    await this.#resolver.askNow(id);
+    const said = await this.#resolver.askNow(id, true);
+    // It is there, and may have decided, or decide in a moment, the other way.
+    if (force !== null && said === "refused") throw homeIsThere(id);
     if (force !== null) await this.#own((context) => decideForce(desk.head, id, force, context));
     await desk.confirmed();
     await desk.allSettled();
@@ -248,6 +250,11 @@ function isNew(changes: StateRecord, self: BackendHash): boolean {
     if (change.kind === "txn-decided") return change.outcome === "committed" && change.header.home === self;
     return change.kind === "txn-staged" || change.kind === "txn-prepared";
   });
+}
+
+function homeIsThere(id: string): TenureError {
+  const text = `The home of transaction ${id} answers, and could not say at this moment what became of it; or it was not written here. Nothing was ended by force: repeat it. Force is for a home that is gone for good.`;
+  return new TenureError("txn_pending", text);
 }
 
 function expiredMs({ txns }: StateHead<Batch>, id: string, { atMs }: TxnContext): number {

@@ -34,6 +34,8 @@ describe("a client whose clock is a year ahead, and who tries again and again", 
     expect([...answers]).toEqual(["rolled-back", "OVERLOADED"]);
     expect(island.fold.txns.size).toBe(TXNS_AHEAD_MAX + 1);
     // What was decided of his stays so.
-    expect(island.commit(header("a", "a", { id: idOf(aheadMs, 0) }), [put("x")])).toMatchObject({ phase: "rolled-back" });
+    expect(island.commit(header("a", "a", { id: idOf(aheadMs, 0) }), [put("x")])).toMatchObject({
+      phase: "rolled-back",
+    });
   });
 });

@@ -9,7 +9,7 @@ export { TxnsHead } from "./head.ts";
 export { homeOf } from "./home.ts";
 export { createdMs, isTxnId } from "./id.ts";
 export type * from "./model.ts";
-export { isToReport, locksOf, waitsFor } from "./txn-state.ts";
+export { isToReport, locksOf, outboxBytes, waitsFor } from "./txn-state.ts";
 export type { LockKey, TxnsView } from "./view.ts";
 export type { TxnChange, TxnContext, TxnDecision } from "./outcome.ts";
 export {

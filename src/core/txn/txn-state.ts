@@ -134,6 +134,6 @@ export function operationsBytes(operations: readonly TxnOperation[]): number {
 }
 
 /** At most what the operations had that it is made of: a commit never needs more. */
-function outboxBytes(outbox: readonly TxnOutboxEntry[]): number {
+export function outboxBytes(outbox: readonly TxnOutboxEntry[]): number {
   return outbox.reduce((sum, { spec }) => sum + specBytes(spec).length, 0);
 }

@@ -232,8 +232,8 @@ export const TXN_MUTANTS: readonly Mutant[] = [
   }),
   mutant("age-refused-without-a-record", "69 horizon", {
     file: DECIDE,
-    find: "  if (forgotten !== null) return refused(forgotten);\n",
+    find: "  if (untold !== null) return refused(untold);\n  const operations = operationsAtHome",
     replace:
-      "  const age = state === undefined ? clockProblem(header.id, context.atMs) : null;\n  if (forgotten !== null || age !== null) return refused((forgotten ?? age)!);\n",
+      "  const age = state === undefined ? clockProblem(header.id, context.atMs) : null;\n  if (untold !== null || age !== null) return refused((untold ?? age)!);\n  const operations = operationsAtHome",
   }),
 ];

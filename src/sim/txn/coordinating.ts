@@ -45,6 +45,8 @@ export interface CoordinatingStage {
   readonly digest: Digest;
   readonly transport: Transport;
   hashOf(island: string): BackendHash;
+  /** A transaction was forwarded to a coordinator. */
+  forwarded(): void;
   /** A coordinator is elected. */
   elected(node: string, term: number): void;
   /** Before it leaves. */
@@ -200,6 +202,7 @@ export class Coordinating {
         return answer;
       }
       case "run":
+        this.#stage.forwarded();
         return this.decider.run(question.body, forwarded(question.by));
       case "decide":
         return this.decider.decide(question.request, forwarded(question.by));

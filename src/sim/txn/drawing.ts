@@ -7,7 +7,7 @@ import type { BackendHash, TxnOperation } from "../../core/txn/model.ts";
 import type { TxnBody } from "../../ports/transactions.ts";
 import { accountsOf, cursorOf, MOVED, movedScopeOf } from "./accounts.ts";
 import type { SimIsland } from "./island.ts";
-import { type BodyKind } from "./oracle/bodies.ts";
+import type { BodyKind } from "./oracle/bodies.ts";
 import type { TxnStage } from "./stage.ts";
 
 export type Drawn = Omit<TxnBody, "id">;

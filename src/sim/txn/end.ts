@@ -13,7 +13,7 @@ const HOUR_MS = 3_600_000;
 /** Ids of clients whose clocks are right are taken there. */
 const BEHIND_MS_MAX = 270_000;
 const AHEAD_MS_MAX = 11.9 * HOUR_MS;
-const PROBE_TRIES = 6;
+const PROBE_TRIES = 3;
 
 /** Null: all well. */
 export async function converge(stage: TxnStage): Promise<string | null> {

@@ -165,6 +165,10 @@ export class TxnStage implements IslandStage {
 
   // ---- what nodes show -----------------------------------------------------------------------------
 
+  forwarded(): void {
+    reached(this.probes, "forwarded");
+  }
+
   elected(node: string, term: number): void {
     this.tell(node, `elected in term ${term}`);
     if (this.elections++ > 0) reached(this.probes, "coordinator-changed");

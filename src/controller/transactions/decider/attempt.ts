@@ -19,7 +19,7 @@ import type { BackendHash, TcFence, TxnReason, TxnRequest, TxnResult } from "../
 import { sleep } from "../../../loops/time.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { CoordinatorTerm, IslandCalls, TxnOutcome } from "../../../ports/transactions.ts";
-import { TXN_APPLY_MS, TXN_CALL_AGAIN_MS, TXN_CALL_MS, TXN_PREPARE_PART } from "./limits.ts";
+import { TXN_APPLY_MS, TXN_CALL_AGAIN_MS, TXN_CALL_MS, TXN_HOME_PART, TXN_PREPARE_PART } from "./limits.ts";
 import type { TxnPlan } from "./plan.ts";
 import { rolledBack, unknown } from "./refusals.ts";
 
@@ -27,6 +27,8 @@ export interface AttemptContext {
   readonly term: Pick<CoordinatorTerm, "fence">;
   readonly calls: Pick<IslandCalls, "call">;
   readonly clock: Clock;
+  /** Homes that did not answer the last time they were asked: each attempt corrects it. */
+  readonly silent: Set<BackendHash>;
 }
 
 export class Attempt {
@@ -49,6 +51,8 @@ export class Attempt {
 
   /** Rejects with OUTCOME_UNKNOWN, or with home's definite refusal. */
   async commit(): Promise<TxnOutcome> {
+    if (!(await this.#isHomeThere()))
+      throw this.#unknown(`its home ${this.#plan.header.home} does not answer; ${NOT_BEGUN}`);
     const prepared = await this.#prepare();
     if (prepared.kind === "rollback") return this.rollBack(prepared.reason);
     if (prepared.kind !== "commit")
@@ -76,6 +80,18 @@ export class Attempt {
   /** From then on islands ask home by themselves. */
   get #untilMs(): number {
     return this.#startedMs + this.#plan.header.timeoutMs;
+  }
+
+  /**
+   * Whatever is prepared for a home that is away stays locked until it is back. So one that was silent the last time is asked first, with a call that
+   * does nothing: otherwise each transaction that has it for home would lock more of what islands that are there share with it.
+   */
+  async #isHomeThere(): Promise<boolean> {
+    const { header, others } = this.#plan;
+    if (others.length === 0 || !this.#context.silent.has(header.home)) return true;
+    const request = { kind: "recover", fence: this.#fence, after: LAST_ID } as const;
+    const untilMs = this.#startedMs + header.timeoutMs * TXN_HOME_PART;
+    return (await this.#ask(header.home, request, untilMs)) !== "silent";
   }
 
   async #prepare(): Promise<AfterPrepare> {
@@ -169,13 +185,19 @@ export class Attempt {
 
   /** Repeated within its time: all of them may be. */
   async #ask(island: BackendHash, request: TxnRequest, untilMs: number): Promise<Heard> {
-    const { calls, clock } = this.#context;
+    const { calls, clock, silent } = this.#context;
     for (;;) {
       if (!this.#mayAct) return "lost";
       const leftMs = untilMs - this.#nowMs;
-      if (leftMs <= 0) return "silent";
+      if (leftMs <= 0) {
+        if (island === this.#plan.header.home) silent.add(island);
+        return "silent";
+      }
       const answer = await calls.call(island, request, Math.min(leftMs, TXN_CALL_MS));
-      if (answer !== null) return answer;
+      if (answer !== null) {
+        silent.delete(island);
+        return answer;
+      }
       if (request.kind === "prepare" && this.#isRollback) return "silent";
       await sleep(clock, Math.min(TXN_CALL_AGAIN_MS, Math.max(0, untilMs - this.#nowMs)));
     }
@@ -212,6 +234,9 @@ export function isSameFence(now: TcFence | null, begun: TcFence): boolean {
   );
 }
 
+/** No id comes after it. */
+const LAST_ID = "ffffffff-ffff-7fff-bfff-ffffffffffff";
+const NOT_BEGUN = "this request has begun nothing, and a former one of the same id may have";
 const PENDING: AfterCommit = { state: "pending", results: [] };
 const ROLLED_BACK: AfterCommit = { state: "rolled-back", results: [] };
 const TOO_LATE: TxnReason = {

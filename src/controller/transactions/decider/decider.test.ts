@@ -527,3 +527,31 @@ describe("the decision about staged operations", () => {
 function tombstone(islands: TestIslands): void {
   islands.at(A).refuses = "VERSION_CONFLICT";
 }
+
+describe("a home that is away", () => {
+  it("has others lock for it once: later transactions with it begin nothing until it answers again", async () => {
+    const islands = new TestIslands();
+    const decider = islands.decider();
+    islands.fate = ({ target }) => (target === A ? { isLost: true } : {});
+    expect(await islands.told(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
+    expect(islands.phases()).toBe("- prepared prepared");
+    for (const n of [2, 3, 4]) {
+      const startMs = islands.clock.nowMs;
+      expect(await islands.told(decider.run(bodyOf(ALL, { id: idOf(n) }), CALLER))).toBe("OUTCOME_UNKNOWN");
+      // And it is told soon.
+      expect([islands.phases(idOf(n)), islands.clock.nowMs - startMs <= TIMEOUT_MS / 4]).toEqual(["- - -", true]);
+    }
+    // Others' homes are not asked twice.
+    islands.sent.length = 0;
+    expect(stateOf(await islands.told(decider.run(bodyOf([B, C], { id: idOf(5), home: B }), CALLER)))).toBe(
+      "committed",
+    );
+    expect(islands.kinds("recover")).toEqual([]);
+    islands.fate = () => ({});
+    expect(stateOf(await islands.told(decider.run(bodyOf(ALL, { id: idOf(6) }), CALLER)))).toBe("committed");
+    expect(islands.kinds("recover")).toEqual([A]);
+    islands.sent.length = 0;
+    expect(stateOf(await islands.told(decider.run(bodyOf(ALL, { id: idOf(7) }), CALLER)))).toBe("committed");
+    expect(islands.kinds("recover")).toEqual([]);
+  });
+});

@@ -69,6 +69,8 @@ export class Decider implements TxnDecider {
   readonly #options: DeciderOptions;
   /** Here, by id. What is forwarded is not among them: two nodes that take each other for the leader would wait for each other. */
   readonly #running = new Map<string, Running>();
+  /** Homes that did not answer the last time. */
+  readonly #silent = new Set<BackendHash>();
   readonly #outcomes = { committed: 0, "rolled-back": 0, unknown: 0, refused: 0 };
   #forwarding = 0;
   #forwarded = 0;
@@ -175,9 +177,9 @@ export class Decider implements TxnDecider {
     this.#mustBeRegistered([home, ...plan.others]);
     if (this.#running.size >= TXN_RUNNING_MAX) throw overloaded(this.#running.size);
     const { term, calls, clock } = this.#options;
-    const outcome = this.#counted(begin(new Attempt({ term, calls, clock }, plan, fence))).finally(() =>
-      this.#running.delete(id),
-    );
+    const outcome = this.#counted(
+      begin(new Attempt({ term, calls, clock, silent: this.#silent }, plan, fence)),
+    ).finally(() => this.#running.delete(id));
     this.#running.set(id, { plan, asked, outcome });
     return outcome;
   }

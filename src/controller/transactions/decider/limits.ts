@@ -7,6 +7,8 @@
 
 /** The part of a transaction's time within which all islands have prepared. */
 export const TXN_PREPARE_PART = 0.5;
+/** The part within which a home that was silent the last time has to answer, before anything is prepared for it. */
+export const TXN_HOME_PART = 0.2;
 /** After home has committed, the client waits so long for the other islands; those that have not answered are `pending`. */
 export const TXN_APPLY_MS = 1_000;
 /** One call, before the term is asked again and the call is repeated. The driver repeats it within that time by itself. */

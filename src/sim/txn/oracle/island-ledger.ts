@@ -40,6 +40,8 @@ interface Hold {
   readonly session: string;
 }
 
+export type TxnDecided = Extract<TxnEvent, { kind: "txn-decided" }>;
+
 /** What is asked of all islands together. */
 export interface Together {
   readonly nowMs: number;
@@ -51,7 +53,7 @@ export interface Together {
   /** The records of this digest are this body's. */
   learned(island: BackendHash, header: TxnHeader, body: Asked): void;
   prepared(island: BackendHash, header: TxnHeader): void;
-  decided(node: string, island: BackendHash, header: TxnHeader, outcome: "committed" | "rolled-back"): void;
+  decided(node: string, island: BackendHash, event: TxnDecided): void;
   settled(node: string, home: BackendHash, header: TxnHeader, by: BackendHash): void;
   /** Scopes that are held here have changed. */
   held(node: string, island: BackendHash): void;
@@ -221,12 +223,7 @@ export class IslandLedger {
     this.#all.prepared(this.hash, header);
   }
 
-  #decided(
-    node: string,
-    event: Extract<TxnEvent, { kind: "txn-decided" }>,
-    effects: readonly StateChange[],
-    position: number,
-  ): void {
+  #decided(node: string, event: TxnDecided, effects: readonly StateChange[], position: number): void {
     const { header, outcome, fence } = event;
     const { id, home } = header;
     const before = this.txns.get(id);
@@ -244,9 +241,10 @@ export class IslandLedger {
       if (isHome) this.#commitAtHome(node, header, operations, effects);
       this.#effectsAre(node, id, operations, effects);
       this.#outbox(node, event, operations, position);
+      this.#resultsAre(node, event, operations, position);
     }
     this.#is({ ...this.#local(header, outcome, operations), isDelivered: (this.#jobs.get(id) ?? []).length === 0 });
-    this.#all.decided(node, this.hash, header, outcome);
+    this.#all.decided(node, this.hash, event);
   }
 
   /** At home what is done stands in the record alone: it says whose it is by what it puts. */
@@ -347,12 +345,23 @@ export class IslandLedger {
       this.#wrong(node, `committed ${id} as ${is.join()}, asked for ${expected.join()}`);
   }
 
-  #outbox(
+  /** Before its effects: a version is the place of the record. */
+  #resultsAre(
     node: string,
-    event: Extract<TxnEvent, { kind: "txn-decided" }>,
+    { header, results, outbox }: TxnDecided,
     operations: readonly TxnOperation[],
-    place: number,
+    position: number,
   ): void {
+    const expected = operations.map((one, at) => {
+      const isWritten = one.kind === "value-put" || (one.kind === "value-delete" && this.values.has(one.name));
+      const jobId = outbox.find(({ operation }) => operation === at)?.jobId ?? null;
+      return { version: isWritten ? position : null, epoch: one.kind === "scope-acquire" ? position : null, jobId };
+    });
+    if (canonical(results) !== canonical(expected))
+      this.#wrong(node, `committed ${header.id} with other results than it has`);
+  }
+
+  #outbox(node: string, event: TxnDecided, operations: readonly TxnOperation[], place: number): void {
     const { header, outbox } = event;
     const jobs = operations.flatMap((one, at) =>
       one.kind === "job-submit" ? [{ at, spec: canonical(one.spec) }] : [],
@@ -467,6 +476,7 @@ export class IslandLedger {
 
   compare(node: string, fold: StateFold): void {
     const position = this.positionOf(node);
+    if (fold.txns.horizon !== null) this.#reached("forgotten");
     if (position === this.head) {
       const is = [...fold.values.from("", null)].map(({ name, version }) => `${name}@${version}`);
       const should = [...this.values].map(([name, { version }]) => `${name}@${version}`).toSorted();

@@ -9,11 +9,11 @@
 // - A scope that is moved is held at one island at a time.
 
 import type { TenureError } from "../../../core/kit/errors.ts";
-import type { BackendHash, TxnAnswer, TxnHeader, TxnRequest } from "../../../core/txn/model.ts";
+import type { BackendHash, TxnAnswer, TxnHeader, TxnRequest, TxnResult } from "../../../core/txn/model.ts";
 import type { TxnBody, TxnOutcome } from "../../../ports/transactions.ts";
 import { type TxnProbe, type TxnProbeCounts, reached } from "../probes.ts";
-import { type Asked, askedOf, type BodyKind } from "./bodies.ts";
-import { IslandLedger, type Together } from "./island-ledger.ts";
+import { type Asked, askedOf, type BodyKind, canonical } from "./bodies.ts";
+import { IslandLedger, type Together, type TxnDecided } from "./island-ledger.ts";
 
 type Outcome = "committed" | "rolled-back";
 
@@ -37,6 +37,7 @@ interface Decided {
   readonly outcome: Outcome;
   readonly digest: string;
   readonly home: BackendHash;
+  readonly results: readonly TxnResult[];
 }
 
 interface OutboxJob {
@@ -130,7 +131,7 @@ export class TxnLedger implements Together {
   told(
     node: string,
     asked: Asked,
-    { state, participants, home }: Pick<TxnOutcome, "state" | "participants" | "home">,
+    { state, participants, home, reason }: Pick<TxnOutcome, "state" | "participants" | "home" | "reason">,
   ): void {
     const known = this.#of(asked.id);
     if (++known.answers > 1) this.#reached("answered-again");
@@ -138,7 +139,12 @@ export class TxnLedger implements Together {
     if (known.told.size > 1) this.#reached("answered-by-two-coordinators");
     const atHome = this.#atHome(asked);
     if (home !== asked.home) this.wrong(node, `said that ${home} is home of ${asked.id}, which is ${asked.home}`);
-    if (state === "rolled-back") return this.#toldRolledBack(node, asked, known);
+    if (state === "rolled-back") {
+      if (reason?.code === "txn_locked") this.#reached("rolled-back-for-a-lock");
+      if (reason?.code === "VERSION_CONFLICT") this.#reached("rolled-back-for-a-version");
+      if (reason?.code === "STALE_EPOCH") this.#reached("rolled-back-for-an-epoch");
+      return this.#toldRolledBack(node, asked, known);
+    }
     if (atHome !== "committed" || !this.isCommitted(asked))
       return this.wrong(node, `said that ${asked.id} is committed, and home has ${atHome ?? "nothing"} of it`);
     if (
@@ -148,8 +154,13 @@ export class TxnLedger implements Together {
         .join() !== [...asked.participants.keys()].toSorted().join()
     )
       this.wrong(node, `answered for other participants of ${asked.id} than were named`);
-    for (const { backendHash, state: one } of participants) {
-      const is = known.decided.get(backendHash)?.outcome;
+    for (const { backendHash, state: one, results } of participants) {
+      const decided = known.decided.get(backendHash);
+      const is = decided?.outcome;
+      // One that has forgotten what it did says that it was done, and no more.
+      const isSame = results.length === 0 || canonical(results) === canonical(decided?.results ?? []);
+      if (one === "applied" && !isSame)
+        this.wrong(node, `said other results of ${asked.id} at ${backendHash} than it has`);
       if (one === "pending") this.#reached("told-pending");
       if (one === "applied" && is !== "committed")
         this.wrong(node, `said that ${asked.id} is applied at ${backendHash}, where it is ${is ?? "not decided"}`);
@@ -190,6 +201,7 @@ export class TxnLedger implements Together {
       case "OUTCOME_UNKNOWN":
         return this.#reached("told-unknown");
       case "txn_fanout_failed":
+        this.#reached("rolled-back-by-silence");
         return this.#toldRolledBack(node, asked, known);
       case "txn_conflict":
         this.#reached("conflict-told");
@@ -233,12 +245,12 @@ export class TxnLedger implements Together {
     this.#of(id).prepared.set(island, digest);
   }
 
-  decided(node: string, island: BackendHash, header: TxnHeader, outcome: Outcome): void {
+  decided(node: string, island: BackendHash, { header, outcome, results }: TxnDecided): void {
     const { id, home, digest, participants } = header;
     const known = this.#of(id);
     const before = known.decided.get(island);
     if (before !== undefined) this.wrong(node, `decided ${id} again: ${before.outcome}, then ${outcome}`);
-    known.decided.set(island, { outcome, digest, home });
+    known.decided.set(island, { outcome, digest, home, results });
     if (island !== home) return this.#followed(node, header, known, outcome);
     const elsewhere = [...known.decided].find(
       ([, other]) => other.digest === digest && other.home === home && other.outcome !== outcome,
