@@ -5,6 +5,7 @@
 
 import { createHash } from "node:crypto";
 import { existsSync, writeFileSync } from "node:fs";
+import { Agent } from "node:https";
 import { join } from "node:path";
 import type { ServerConfigFile } from "../../src/contract/index.ts";
 import { createCa, issue, type KeyPair } from "../../src/drivers/pki/index.ts";
@@ -70,6 +71,8 @@ export interface IslandsOptions {
   readonly nodes?: number | undefined;
   readonly isProxied?: boolean | undefined;
   readonly nodeFlags?: readonly string[] | undefined;
+  /** Connections are kept where they are not of a server: for whoever asks thousands of times. */
+  readonly keepsConnections?: boolean | undefined;
 }
 
 export interface Leads {
@@ -89,10 +92,14 @@ export class TestIsland {
   /** Whether it founds its island's cluster; the others of it are invited. */
   readonly isFounder: boolean;
   readonly #ca: KeyPair;
+  readonly #keepsConnections: boolean;
+  /** By certificate; null: none. */
+  readonly #agents = new Map<TestCertificate | null, Agent>();
   #shown: KeyPair | null = null;
 
   /** Not for tests: TestIslands makes these. */
-  constructor(node: TenureNode, ca: KeyPair, isFounder: boolean) {
+  constructor(node: TenureNode, ca: KeyPair, isFounder: boolean, keepsConnections = false) {
+    this.#keepsConnections = keepsConnections;
     this.id = node.id;
     this.isFounder = isFounder;
     this.node = node;
@@ -134,14 +141,16 @@ export class TestIsland {
     call: TenureCall = {},
     as: TestIsland | TestCertificate = this,
   ): Promise<TenureAnswer<T>> {
-    const tls = as instanceof TestIsland ? { ca: this.#ca.cert, ...as.#shown! } : as;
-    return this.node.call<T>(path, { ...call, tls });
+    if (as instanceof TestIsland)
+      return this.node.call<T>(path, { ...call, tls: { ca: this.#ca.cert, ...as.#shown! } });
+    return this.node.call<T>(path, { ...call, tls: as, agent: this.#agent(as) });
   }
 
   /** Null: it does not run, or does not answer soon. */
   async view(limitMs = VIEW_MS_MAX): Promise<IslandsSeen | null> {
     if (this.node.pid === undefined) return null;
-    const answer = await this.node.call<IslandsSeen>("/v1/islands", { key: VIEWER_KEY, limitMs }).catch(() => null);
+    const call = { key: VIEWER_KEY, limitMs, agent: this.#agent(null) };
+    const answer = await this.node.call<IslandsSeen>("/v1/islands", call).catch(() => null);
     return answer?.status === 200 ? answer.body : null;
   }
 
@@ -151,6 +160,18 @@ export class TestIsland {
 
   announce(): Promise<TenureAnswer> {
     return this.call("/v1/tc/cluster/announce", { body: { self_endpoint: this.url } });
+  }
+
+  /** Not for tests: `end` of all islands does it. */
+  closeConnections(): void {
+    for (const agent of this.#agents.values()) agent.destroy();
+  }
+
+  #agent(as: TestCertificate | null): Agent | undefined {
+    if (!this.#keepsConnections) return undefined;
+    const found = this.#agents.get(as) ?? new Agent({ keepAlive: true, ...(as ?? { rejectUnauthorized: false }) });
+    this.#agents.set(as, found);
+    return found;
   }
 
   #log(line: string): void {
@@ -254,7 +275,7 @@ export class TestIslands implements AsyncDisposable {
       ...(this.#islands.length === 0 ? {} : { tc: { join: this.#islands.map(({ url }) => url) } }),
     });
     node.nodeFlags = this.#options.nodeFlags ?? [];
-    const island = new TestIsland(node, this.#ca, isFounder);
+    const island = new TestIsland(node, this.#ca, isFounder, this.#options.keepsConnections);
     await island.certify();
     this.#islands.push(island);
     return island;
@@ -320,6 +341,7 @@ export class TestIslands implements AsyncDisposable {
 
   async end(): Promise<void> {
     await Promise.all(this.all.map(({ node }) => node.kill9()));
+    for (const island of this.all) island.closeConnections();
     await Promise.all(this.all.flatMap(({ links }) => [...links.values()].map((link) => link.end())));
     await removeDirectory(this.directory);
   }

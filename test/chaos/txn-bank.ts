@@ -223,7 +223,10 @@ export class TxnBank {
     judge.start(name, places);
     for (let attempt = 0; attempt < TRIES; attempt++) {
       const { told, isRefused } = await this.#askOnce(name, txn, attempt === 0);
-      if (isRefused) this.refused++;
+      if (isRefused) {
+        this.refused++;
+        await sleep(AGAIN_MS);
+      }
       if (told !== "unknown") {
         // Now and then it is asked once more, though it is known. What was refused would be done now.
         if (!isRefused && random.chance(0.05)) await this.#askOnce(name, txn, false);

@@ -54,7 +54,7 @@ interface Run {
 
 export async function runTxn(options: TxnRunOptions) {
   const { edits = [], seed, iterations } = options;
-  await using islands = await TestIslands.make({ islands: options.islands, isProxied: true });
+  await using islands = await TestIslands.make({ islands: options.islands, isProxied: true, keepsConnections: true });
   plantPoints(islands, edits);
   const random = seededRandom(seed);
   const judge = new TxnJudge();

@@ -7,7 +7,7 @@
 
 import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { request as requestHttp, type IncomingHttpHeaders } from "node:http";
-import { request as requestHttps } from "node:https";
+import { type Agent, request as requestHttps } from "node:https";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import type { ServerConfigFile } from "../../src/contract/index.ts";
@@ -61,6 +61,8 @@ export interface TenureCall {
   readonly key?: string | null | undefined;
   readonly tls?: { readonly ca: string; readonly cert?: string; readonly key?: string } | undefined;
   readonly limitMs?: number | undefined;
+  /** With connections that are kept, and its own certificates; by default each call has a connection of its own. */
+  readonly agent?: Agent | undefined;
 }
 
 export class TenureNode {
@@ -232,13 +234,13 @@ export class TenureNode {
     }
   }
 
-  /** A request to its API, on a connection of its own. Without `tls` nobody's certificate is checked or shown. */
+  /** A request to its API, by default on a connection of its own. Without `tls` nobody's certificate is checked or shown. */
   call<T = Readonly<Record<string, unknown>>>(path: string, call: TenureCall = {}): Promise<TenureAnswer<T>> {
     const { method = call.body === undefined ? "GET" : "POST", body, key, tls } = call;
     const request = this.url.startsWith("https:") ? requestHttps : requestHttp;
     const options = {
       method,
-      agent: false as const,
+      agent: call.agent ?? (false as const),
       headers: {
         ...(body === undefined ? {} : { "content-type": "application/json" }),
         ...(typeof key === "string" ? { "x-api-key": key } : {}),
