@@ -250,4 +250,22 @@ describe("a forwarded transaction", () => {
     await expect(forward.run(server.url, BODY, BY, LONG_MS)).rejects.toMatchObject({ code: "OUTCOME_UNKNOWN" });
     expect(requests).toBe(2);
   });
+
+  it.each([
+    ["tc_not_leader", "OUTCOME_UNKNOWN"],
+    ["txn_fanout_failed", "txn_fanout_failed"],
+  ])("whose second try is answered with %s ends as %s: the first one may have arrived", async (said, heard) => {
+    let requests = 0;
+    const server = await serve((request, response) => {
+      request.resume();
+      requests++;
+      if (requests === 1) return json(response, outcomeBody(OUTCOME));
+      if (requests === 2) return void response.socket!.destroy();
+      json(response, { error: said, message: "refused" }, said === "tc_not_leader" ? 409 : 502);
+    });
+    const forward = httpTxnForward(calling([]).http);
+    expect(await forward.run(server.url, BODY, BY, LONG_MS)).toEqual(OUTCOME);
+    await expect(forward.run(server.url, BODY, BY, LONG_MS)).rejects.toMatchObject({ code: heard });
+    expect(requests).toBe(3);
+  });
 });

@@ -222,9 +222,9 @@ describe("presumed abort", () => {
   it("what home does not know is rolled back from the question on", () => {
     const home = new Island("a");
     const txn = header("a", "ab");
-    expect(home.inquire(txn)).toEqual(rolledBack("txn_expired"));
+    expect(home.inquire(txn)).toEqual(rolledBack("txn_fanout_failed"));
     expect(home.log.length).toBe(1);
-    expect(home.commit(txn, [put("x")])).toEqual(rolledBack("txn_expired"));
+    expect(home.commit(txn, [put("x")])).toEqual(rolledBack("txn_fanout_failed"));
     expect(home.text("x")).toBeNull();
   });
 
@@ -232,8 +232,8 @@ describe("presumed abort", () => {
     const home = new Island("a");
     const txn = header("a", "ab");
     home.stage(txn, [put("x")]);
-    expect(home.inquire(txn)).toEqual(rolledBack("txn_expired"));
-    expect([home.commit(txn), home.fold.txns.staged]).toEqual([rolledBack("txn_expired"), 0]);
+    expect(home.inquire(txn)).toEqual(rolledBack("txn_fanout_failed"));
+    expect([home.commit(txn), home.fold.txns.staged]).toEqual([rolledBack("txn_fanout_failed"), 0]);
   });
 
   it("an island that has another one under the id is answered that its own is rolled back: home can never commit it", () => {
@@ -347,7 +347,7 @@ describe("the id carries its time", () => {
   it("what an island with a faster clock has prepared ends by home's word all the same", () => {
     const home = new Island("a");
     const txns = [header("a", "ab", { id: idAt(NOW_MS + HOUR_MS) }), header("a", "ab", { id: idAt(NOW_MS + HOUR_MS) })];
-    expect(home.inquire(txns[0]!)).toEqual(rolledBack("txn_expired"));
+    expect(home.inquire(txns[0]!)).toEqual(rolledBack("txn_fanout_failed"));
     expect(home.rollback(txns[1]!)).toEqual(phase("rolled-back", REASON));
     expect(txns.map(({ id }) => home.fold.txns.get(id)?.phase)).toEqual(["rolled-back", "rolled-back"]);
   });
@@ -439,7 +439,7 @@ describe("an outcome", () => {
     const before = home.log.length;
     expect([home.fold.txns.size, home.fold.txns.horizon]).toEqual([0, txn.id]);
     // Nobody writes it down again, and nobody does it either.
-    expect(home.inquire(txn)).toEqual(rolledBack("txn_expired"));
+    expect(home.inquire(txn)).toEqual(rolledBack("txn_fanout_failed"));
     expect(home.log.length).toBe(before);
     expect(home.commit(txn, [put("x")])).toEqual(refused("txn_expired"));
     // Who asks for it a second time must not hear "rolled back" of what may have been committed, and is done everywhere.

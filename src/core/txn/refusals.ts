@@ -80,5 +80,6 @@ export function notHere(id: string, self: BackendHash): Refusal {
 }
 
 export function undecided(id: string): TxnReason {
-  return { code: "txn_expired", message: `Transaction ${id} was not decided in its time.`, backendHash: null };
+  const message = `Transaction ${id} was not decided before one of its islands asked: it is rolled back.`;
+  return { code: "txn_fanout_failed", message, backendHash: null };
 }

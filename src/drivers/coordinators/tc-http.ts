@@ -54,6 +54,8 @@ export interface TcAnswer {
   readonly from: string;
   readonly status: number;
   readonly body: Fields;
+  /** To a second sending of it: the first one may have arrived too, so that a refusal says nothing of that one. */
+  readonly isRepeated?: boolean | undefined;
 }
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -90,7 +92,7 @@ export class TcHttp {
         const leftMs = endsAtMs - clock.monotonicMs();
         this.#client.dropIdle(url);
         if (!wasKept(error) || leftMs <= 0) throw error;
-        answer = await this.#again(url, asked, leftMs);
+        answer = { ...(await this.#again(url, asked, leftMs)), isRepeated: true };
       }
       this.#complaints.delete(url.origin);
       return answer;

@@ -38,7 +38,10 @@ async function forwarded<T>(
   }
   const found = read(answer);
   if (found !== null) return found;
-  throw errorOf(answer) ?? unknown(id, endpoint);
+  const error = errorOf(answer);
+  // What home has recorded holds for both; any other refusal is of the second alone.
+  const isOfBoth = answer.isRepeated !== true || error?.code === "txn_fanout_failed";
+  throw error !== null && isOfBoth ? error : unknown(id, endpoint, error ?? undefined);
 }
 
 function isUnsent(error: TenureError): boolean {
