@@ -4,10 +4,10 @@
 import type { Values } from "../../ports/values.ts";
 import type { Owner } from "../kernel/index.ts";
 import type { TxnStage } from "./stage.ts";
+import { TXN_SIM_AGAIN_MS } from "./limits.ts";
 
 export const BALANCE = 100;
 export const MOVED = ["x", "y"] as const;
-const AGAIN_MS = 700;
 
 export function accountsOf(count: number): readonly string[] {
   return Array.from({ length: count }, (_, at) => `account/${at}`);
@@ -52,7 +52,7 @@ export class Founding {
       const next = this.#missing[this.#asked++ % Math.max(1, this.#missing.length)];
       if (next === undefined) return;
       this.#create(next);
-      this.#next(AGAIN_MS / this.#missing.length);
+      this.#next(TXN_SIM_AGAIN_MS / this.#missing.length);
     });
   }
 

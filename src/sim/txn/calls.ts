@@ -6,9 +6,7 @@ import { pause } from "../../loops/time.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { IslandCalls } from "../../ports/transactions.ts";
 import type { Heard } from "./transport.ts";
-
-const TRY_MS = 600;
-const REST_MS = 40;
+import { TXN_SIM_TRY_MS, TXN_SIM_REST_MS } from "./limits.ts";
 
 export interface IslandCallsOptions {
   readonly entries: () => readonly { readonly backendHash: BackendHash; readonly endpoint: string }[];
@@ -48,15 +46,20 @@ export class SimIslandCalls implements IslandCalls {
           : endpoints;
       const endpoint = ordered[tried % Math.max(1, ordered.length)];
       if (endpoint === undefined) {
-        await pause(clock, Math.min(REST_MS, leftMs));
+        await pause(clock, Math.min(TXN_SIM_REST_MS, leftMs));
         continue;
       }
-      const heard = await ask(endpoint, target, request, Math.min(leftMs, ordered.length > 1 ? TRY_MS : withinMs));
+      const heard = await ask(
+        endpoint,
+        target,
+        request,
+        Math.min(leftMs, ordered.length > 1 ? TXN_SIM_TRY_MS : withinMs),
+      );
       if (heard?.ok === true) {
         this.#leaders.set(target, endpoint);
         return heard.value;
       }
-      await pause(clock, Math.min(REST_MS, Math.max(0, untilMs - clock.monotonicMs())));
+      await pause(clock, Math.min(TXN_SIM_REST_MS, Math.max(0, untilMs - clock.monotonicMs())));
     }
   }
 }

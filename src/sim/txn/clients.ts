@@ -11,7 +11,7 @@ import type { Asked, BodyKind } from "./oracle/bodies.ts";
 import type { Answer } from "./post.ts";
 import type { TxnServer } from "./island.ts";
 import type { TxnStage } from "./stage.ts";
-import { TXN_ANSWER_MS, TXN_CALLS_MAX } from "./limits.ts";
+import { TXN_ANSWER_MS, TXN_CALLS_MAX, TXN_SIM_STAGED_FOR_MS } from "./limits.ts";
 import { weighted } from "../kernel/index.ts";
 import { uuidOf } from "./uuid.ts";
 
@@ -26,7 +26,6 @@ const KINDS = weighted<Exclude<BodyKind, "probe" | "conflicting">>({
 });
 const TWICE_AT_ONCE_RATE = 0.15;
 const AGAIN_MS: readonly [number, number] = [50, 1_500];
-const STAGED_FOR_MS = 20_000;
 /** After these the client knows what came of it, and that it may never come to anything. */
 const DEFINITE: readonly string[] = ["txn_conflict", "txn_expired", "invalid_txn_id", "txn_fanout_failed"];
 
@@ -197,7 +196,14 @@ export class Clients {
     };
     for (const [target, operations] of asked.participants) {
       const { id, home } = asked;
-      const request = { kind: "stage", id, home, by: "client", operations, expiresInMs: STAGED_FOR_MS } as const;
+      const request = {
+        kind: "stage",
+        id,
+        home,
+        by: "client",
+        operations,
+        expiresInMs: TXN_SIM_STAGED_FOR_MS,
+      } as const;
       this.#stage.post({
         to: random.pick(this.#stage.names),
         ask: ({ decider }) => decider.stage(target, request),

@@ -3,16 +3,18 @@
 
 import type { TxnStage } from "./stage.ts";
 import { BALANCE, cursorOf, MOVED } from "./accounts.ts";
-import { TXN_CONVERGE_MS, TXN_GHOSTS_MS, TXN_STEPS_MAX } from "./limits.ts";
+import {
+  TXN_CONVERGE_MS,
+  TXN_GHOSTS_MS,
+  TXN_SIM_AHEAD_MS_MAX,
+  TXN_SIM_BEHIND_MS_MAX,
+  TXN_SIM_LOOK_EVERY_MS,
+  TXN_SIM_SILENCE_MS,
+  TXN_STEPS_MAX,
+} from "./limits.ts";
 import { markOf } from "./oracle/bodies.ts";
 
-const LOOK_EVERY_MS = 250;
-const SILENCE_MS = 6_000;
 const PROBES = 2;
-const HOUR_MS = 3_600_000;
-/** Ids of clients whose clocks are right are taken there. */
-const BEHIND_MS_MAX = 270_000;
-const AHEAD_MS_MAX = 11.9 * HOUR_MS;
 const PROBE_TRIES = 3;
 /** Clocks were put forward: coordinators find each other again. */
 const LATER_PROBE_TRIES = 6;
@@ -26,7 +28,7 @@ export async function converge(stage: TxnStage): Promise<string | null> {
   trouble = await probes(stage);
   if (trouble !== null) return trouble;
   const [sentBefore, lateBefore] = [stage.sent, stage.transport.late];
-  await run(stage, SILENCE_MS);
+  await run(stage, TXN_SIM_SILENCE_MS);
   // What was asked for long ago may arrive now, and be answered.
   if (stage.sent !== sentBefore && lateBefore === stage.transport.late)
     return `islands say ${stage.sent - sentBefore} things to each other although nothing is under way`;
@@ -47,7 +49,7 @@ async function rest(stage: TxnStage, since: string): Promise<string | null> {
   const { world } = stage;
   const untilMs = world.nowMs + TXN_CONVERGE_MS;
   while (world.nowMs < untilMs) {
-    await run(stage, LOOK_EVERY_MS);
+    await run(stage, TXN_SIM_LOOK_EVERY_MS);
     if (world.findings.length > 0) return world.finding();
     if (unrest(stage) === null) return atRest(stage);
   }
@@ -95,7 +97,7 @@ function atRest(stage: TxnStage): string | null {
 /** Nobody is in the way of these: each is committed, at most after some tries. */
 async function probes(stage: TxnStage, triesMax = PROBE_TRIES): Promise<string | null> {
   const { knobs } = stage;
-  const isTaken = knobs.skewsMs.every((skewMs) => skewMs > -BEHIND_MS_MAX && skewMs < AHEAD_MS_MAX);
+  const isTaken = knobs.skewsMs.every((skewMs) => skewMs > -TXN_SIM_BEHIND_MS_MAX && skewMs < TXN_SIM_AHEAD_MS_MAX);
   if (!isTaken) return null;
   const ends: string[] = [];
   for (let tries = 0; tries < triesMax; tries++) {
@@ -112,7 +114,7 @@ async function probe(stage: TxnStage, ends: string[]): Promise<string | null> {
   const before = ends.length;
   stage.clients.probe(stage.random.fork(`probe/${stage.ledger.nextBody}`), (end) => void ends.push(end));
   for (;;) {
-    await run(stage, LOOK_EVERY_MS);
+    await run(stage, TXN_SIM_LOOK_EVERY_MS);
     if (stage.world.findings.length > 0) return stage.world.finding();
     if (ends.length > before) return null;
   }

@@ -26,10 +26,10 @@ import { Coordinating, type CoordinatingStage } from "./coordinating.ts";
 import { nodesOf, type TxnKnobs } from "./knobs.ts";
 import type { TxnLedger } from "./oracle/txn-ledger.ts";
 import { type TxnProbeCounts, reached } from "./probes.ts";
+import { TXN_SIM_ANSWERS_IN_MS } from "./limits.ts";
 
 const nextFire = nextFireBy(() => ({ offsetMinutesAt: () => 0 }));
 const FOUNDER = "a1";
-const ANSWERS_IN_MS = 1_000;
 const PROTOCOL = 7;
 const ARCHIVE_LIMITS = { bytesMax: 1024 * 1024, blockBytesMax: 2_048, eventsMax: 60 };
 const NO_LOGGER = { debug() {}, info() {}, warn() {}, error() {} };
@@ -64,7 +64,7 @@ export class SimIsland {
   readonly world: World;
   readonly random: Random;
   readonly knobs: TxnKnobs;
-  readonly answersInMs = ANSWERS_IN_MS;
+  readonly answersInMs = TXN_SIM_ANSWERS_IN_MS;
   readonly #stage: IslandStage;
   readonly #peers: SimPeers;
   readonly #servers = new Map<string, { readonly life: number; readonly server: TxnServer }>();

@@ -4,11 +4,10 @@ import type { Random } from "../../core/kit/random.ts";
 import type { DiskModel, LinkModel } from "../kernel/index.ts";
 import type { TxnFault } from "./plan.ts";
 import type { Weather } from "./transport.ts";
+import { TXN_RATE_MIN, TXN_RATE_MAX } from "./limits.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-const TXN_RATE_MIN = 0.8;
-const TXN_RATE_MAX = 1.2;
 
 /** How many nodes each island has. */
 const SIZES: readonly (readonly number[])[] = [

@@ -6,6 +6,7 @@ import type { Random } from "../../core/kit/random.ts";
 import { LEASE_TTL_MS } from "../../core/lease/limits.ts";
 import { type DrawnKind, type Fault, randomPlan, weighted } from "../kernel/index.ts";
 import { islandIds, nodesOf, type TxnAim, type TxnKnobs } from "./knobs.ts";
+import { TXN_SIM_FROM_MS } from "./limits.ts";
 
 const HOUR_MS = 3_600_000;
 
@@ -83,14 +84,12 @@ const AIMED: Readonly<Record<TxnAim, readonly TxnOwnKind[]>> = {
   clocks: ["jump-island"],
 };
 const AIMED_FAULTS = 4;
-/** Faults begin when islands and coordinators have their first leaders, mostly. */
-const FROM_MS = 3_000;
 
 export function drawTxnPlan(random: Random, names: readonly string[], knobs: TxnKnobs): TxnFault[] {
   const untilMs = knobs.faultsUntilMs;
   const kernel = randomPlan(random.fork("kernel"), {
     nodes: names,
-    fromMs: FROM_MS,
+    fromMs: TXN_SIM_FROM_MS,
     untilMs,
     count: knobs.faults,
     weights: KERNEL,
@@ -129,7 +128,7 @@ function mild(fault: Fault): Fault {
 
 function draw(random: Random, kinds: readonly TxnOwnKind[], names: readonly string[], knobs: TxnKnobs): TxnFault {
   const kind = random.pick(kinds);
-  const atMs = Math.floor(random.between(FROM_MS, knobs.faultsUntilMs));
+  const atMs = Math.floor(random.between(TXN_SIM_FROM_MS, knobs.faultsUntilMs));
   const islands = islandIds(knobs);
   const island = random.pick(islands);
   const other = random.pick(islands.filter((one) => one !== island));

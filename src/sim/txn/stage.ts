@@ -10,7 +10,7 @@ import { Clients } from "./clients.ts";
 import type { Coordinating } from "./coordinating.ts";
 import { type IslandStage, SimIsland, type TxnServer } from "./island.ts";
 import { islandIds, nodesOf, type TxnKnobs } from "./knobs.ts";
-import { TXN_GHOSTS_MAX } from "./limits.ts";
+import { TXN_GHOSTS_MAX, TXN_SIM_RESTART_AFTER_EXIT_MS } from "./limits.ts";
 import { TxnOperator } from "./operator.ts";
 import { TxnLedger } from "./oracle/txn-ledger.ts";
 import { type Letter, post } from "./post.ts";
@@ -19,7 +19,6 @@ import type { TxnRunOptions } from "./run.ts";
 import { type Question, Transport } from "./transport.ts";
 import { PlainWriters } from "./writers.ts";
 
-const RESTART_AFTER_EXIT_MS = 50;
 const DAY_MS = 86_400_000;
 const DECIDING: readonly TxnRequest["kind"][] = ["prepare", "commit", "rollback"];
 
@@ -63,7 +62,7 @@ export class TxnStage implements IslandStage {
       nodes: options.reversed === true ? this.names.toReversed() : this.names,
       link: knobs.link,
       disk: knobs.disk,
-      restartAfterExitMs: RESTART_AFTER_EXIT_MS,
+      restartAfterExitMs: TXN_SIM_RESTART_AFTER_EXIT_MS,
       start: (boot) => this.island(boot.node[0]!).start(boot),
       trace: options.narrate,
     });

@@ -10,8 +10,7 @@ import type { ErrorCode } from "../../core/kit/errors.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { Boot, World } from "../kernel/index.ts";
 import { type TxnProbeCounts, reached } from "./probes.ts";
-
-const LATE_MS = 2_000;
+import { TXN_SIM_LATE_MS } from "./limits.ts";
 
 export interface Weather {
   /** How often a message is late, and by how much. */
@@ -175,7 +174,7 @@ export class Transport {
 
   #after(node: string, afterMs: number, fire: () => void): void {
     const { scheduler } = this.#world;
-    const isLate = afterMs >= LATE_MS;
+    const isLate = afterMs >= TXN_SIM_LATE_MS;
     if (isLate) this.late++;
     scheduler.schedule(scheduler.nowMs + afterMs, scheduler.owner(`transport/${node}`), () => {
       if (isLate) this.late--;

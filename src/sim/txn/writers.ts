@@ -9,12 +9,11 @@ import { TRIES } from "./drawing.ts";
 import type { SimIsland } from "./island.ts";
 import { reached } from "./probes.ts";
 import type { TxnStage } from "./stage.ts";
+import { TXN_SIM_EVERY_MS, TXN_SIM_HELD_MAX } from "./limits.ts";
 
 const SCOPES = ["led/1", "led/2"];
 const FREE = ["free/1", "free/2"];
-const EVERY_MS = 250;
 const TTL_MS = [2_000, 6_000, 20_000] as const;
-const HELD_MAX = 12;
 const ignored = (): void => undefined;
 
 export interface HeldScope {
@@ -57,7 +56,7 @@ export class PlainWriters {
 
   #next(random: Random): void {
     const { scheduler, nowMs } = this.#stage.world;
-    scheduler.schedule(nowMs + EVERY_MS * random.between(0.3, 1.7), this.#owner, () => {
+    scheduler.schedule(nowMs + TXN_SIM_EVERY_MS * random.between(0.3, 1.7), this.#owner, () => {
       if (this.#isStopped) return;
       const island = random.pick(this.#stage.islands);
       this.#act(random, island, island.leader() ?? random.pick(island.names));
@@ -110,7 +109,7 @@ export class PlainWriters {
         if (wasLocked) reached(this.#stage.probes, "claim-waited-for-a-lock");
         const { epoch } = answer.value;
         this.#held.push({ island, scope, session, epoch });
-        if (this.#held.length > HELD_MAX) this.#held = this.#held.slice(1);
+        if (this.#held.length > TXN_SIM_HELD_MAX) this.#held = this.#held.slice(1);
       },
     });
   }
