@@ -8,7 +8,7 @@ import type { Mutant } from "../src/sim/mutants/patch.ts";
 import { TXN_MUTANTS } from "../src/sim/mutants/txn-list.ts";
 import type { TxnRunResult } from "../src/sim/txn/index.ts";
 
-const SEEDS = Array.from({ length: 16 }, (_, at) => at + 1);
+const SEEDS = Array.from({ length: 12 }, (_, at) => at + 1);
 
 async function resultsOf(seeds: readonly number[], mutant: Mutant | null, reversed = false): Promise<TxnRunResult[]> {
   const results: TxnRunResult[] = [];
@@ -17,7 +17,8 @@ async function resultsOf(seeds: readonly number[], mutant: Mutant | null, revers
     1,
     mutant,
     () => jobs.shift(),
-    (result) => results.push(result) > 0,
+    // One that finds the mistake is enough.
+    (result) => results.push(result) > 0 && (mutant === null || result.violation === null),
     "txn",
   );
   return results;
@@ -30,7 +31,7 @@ it(`runs ${SEEDS.length} fixed seeds under all faults without a violation`, asyn
 });
 
 it("gives the same trace for the same seed, also with its nodes in another order", async () => {
-  const seeds = SEEDS.slice(0, 4);
+  const seeds = SEEDS.slice(0, 3);
   const hashes = (await resultsOf(seeds, null)).map(({ hash }) => hash);
   expect(new Set(hashes).size).toBe(seeds.length);
   expect((await resultsOf(seeds, null, true)).map(({ hash }) => hash)).toEqual(hashes);

@@ -219,8 +219,8 @@ export class TxnStage implements IslandStage {
   }
 
   #isPastAt(home: BackendHash, id: string): boolean {
-    const island = this.islands.find(({ hash }) => hash === home);
-    return island?.servers.some(({ state }) => state.txns.horizon !== null && id <= state.txns.horizon) ?? false;
+    const { horizon } = this.ledger.island(home);
+    return horizon !== null && id <= horizon;
   }
 
   #setClocks(): void {

@@ -75,6 +75,8 @@ export class IslandLedger {
   /** By key: who holds it. */
   readonly locks = new Map<string, string>();
   fence: TcFence | null = null;
+  /** As nodes have had it. */
+  horizon: string | null = null;
   readonly #all: Together;
   readonly #records: Uint8Array[] = [];
   readonly #positions = new Map<string, number>();
@@ -121,6 +123,7 @@ export class IslandLedger {
   folded(node: string, fold: StateFold): void {
     const position = this.positionOf(node);
     if (fold.counts.malformed + fold.counts.unfit > 0) this.#wrong(node, `ignored state record ${position}`);
+    this.#forgets(node, fold);
     if (position === this.head) this.#remembers(node, fold);
     if (position % STATES_EVERY === 0) this.compare(node, fold);
   }
@@ -130,6 +133,15 @@ export class IslandLedger {
     this.#positions.set(node, position);
     if (fold.txns.prepared > 0) this.#reached("state-restored-with-prepared");
     this.compare(node, fold);
+  }
+
+  /** The largest id that was forgotten here only grows. */
+  #forgets(node: string, { txns: { horizon } }: StateFold): void {
+    if (horizon === null || horizon === this.horizon) return;
+    this.#reached("forgotten");
+    if (this.horizon === null || horizon > this.horizon) this.horizon = horizon;
+    else if (this.positionOf(node) === this.head)
+      this.#wrong(node, `has the horizon ${horizon}, which was ${this.horizon}`);
   }
 
   /** At rest: nothing of a transaction is under way. Null: so it is. */
@@ -476,7 +488,6 @@ export class IslandLedger {
 
   compare(node: string, fold: StateFold): void {
     const position = this.positionOf(node);
-    if (fold.txns.horizon !== null) this.#reached("forgotten");
     if (position === this.head) {
       const is = [...fold.values.from("", null)].map(({ name, version }) => `${name}@${version}`);
       const should = [...this.values].map(([name, { version }]) => `${name}@${version}`).toSorted();
