@@ -86,7 +86,9 @@ export class TxnBooks {
   ): void {
     const at = books.filter(({ workloads }) => workloads.has(name));
     if (at.length !== 1) broken.push(`${name} is at ${at.length} islands: ${at.map(({ island }) => island).join()}`);
-    const passed = new Set(at.flatMap(({ workloads }) => workloads.get(name)!.value.moves.slice(0, -1)));
+    // Of this round: one that was not moved in it shows the moves of the last round in which it was.
+    const ofRound = at.map(({ workloads }) => workloads.get(name)!.value).filter((value) => value.round === round);
+    const passed = new Set(ofRound.flatMap(({ moves }) => moves.slice(0, -1)));
     for (const { island, workloads, holders } of books) {
       const found = workloads.get(name);
       const holder = holders.get(name);

@@ -141,6 +141,9 @@ describe("workloads", () => {
     expect(
       audited({ workloads: { w: workload(6, "old>i1") }, holders: { w: "old>i1" } }, {}, [[m1, "rollback", "i2"]]),
     ).toEqual([]);
+    // Moved twice in the round before, which was audited then.
+    const before = { workloads: { w: workload(6, "second>i1", "first>i2", "second>i1") }, holders: { w: "second>i1" } };
+    expect(audited(before, {}, [[m1, "rollback", "i2"]])).toEqual([]);
   });
 
   const still = { workloads: { w: workload(6, "old>i1") }, holders: { w: "old>i1" } };
