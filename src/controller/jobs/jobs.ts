@@ -146,7 +146,7 @@ export class JobsService implements Jobs, JobsDelivery {
   }
 
   /**
-   * Jobs of transactions over islands. One call after the other: where one is refused, those that wait behind it are refused with it, because
+   * Jobs of transactions over islands. One call after the other: where one is refused, those that wait after it are refused with it, because
    * what comes later must not overtake. Also while the cluster is paused, as `submit`: the jobs only wait, and nothing is given.
    */
   deliver(jobs: readonly DeliveredJob[]): Promise<void> {

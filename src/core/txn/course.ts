@@ -4,7 +4,7 @@
 //       │        └──refused, or silent──▶ rollback at home ──rolled back──▶ the client is answered, the others get a hint
 //       └──a later term is known there──▶ nothing more: what becomes of it is not known here
 //
-// Invariants: only home's answer says what became of a transaction; a refusal at home that is no record is never told as a rollback; a conflict counts
+// Invariants: only home's answer says what became of a transaction; a refusal at home that is no record is never reported as a rollback; a conflict counts
 // neither as prepared nor as applied.
 
 import { assertNever } from "../kit/assert.ts";
@@ -92,7 +92,7 @@ export function afterCommit(heard: Heard): AfterCommit {
   }
 }
 
-/** Whether a rollback for this reason is told as the error of this name. */
+/** Whether a rollback for this reason is returned as the error of this name. */
 export function errorOfRollback(reason: TxnReason | null): ErrorCode | null {
   return reason !== null && TOLD_AS_ERRORS.has(reason.code) ? reason.code : null;
 }

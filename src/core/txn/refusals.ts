@@ -28,7 +28,7 @@ export function horizonProblem(view: TxnsView, id: string): Refusal | null {
   return { code: "txn_expired", message };
 }
 
-/** It would be written down, and there are too many of these: whoever asks is told nothing of it, for by another clock it may be fine. */
+/** It would be written down, and there are too many of these: whoever asks learns nothing of it, because by another clock it may be fine. */
 export function aheadProblem(view: TxnsView, id: string, { atMs }: { readonly atMs: number }): Refusal | null {
   const fromMs = atMs + TXN_AHEAD_MS_MAX;
   if (createdMs(id) <= fromMs || view.txns.settledFrom(fromMs + 1) < TXNS_AHEAD_MAX) return null;

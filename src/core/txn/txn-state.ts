@@ -79,7 +79,7 @@ export function waitsFor({ header, phase, settledBy, isSettled }: TxnState): rea
   return header.participants.filter((one) => one !== header.home && !settledBy.includes(one));
 }
 
-/** Committed at an island that is not home, and all of it is done: home is to be told. */
+/** Committed at an island that is not home, and all of it is done: it is to be reported to home. */
 export function isToReport({ header, phase, outbox, isSettled }: TxnState, self: BackendHash): boolean {
   return phase === "committed" && header.home !== self && outbox.length === 0 && !isSettled;
 }

@@ -46,7 +46,7 @@ export class TxnOperator {
     this.#stage.cut([near, far], forMs);
   }
 
-  /** The faults are over: of two that were recovered one is kept. What islands have taken from the other one is behind the next generation. */
+  /** The faults are over: of two that were recovered one is kept. What islands have taken from the other one comes before the next generation. */
   calmDown(): void {
     const { world } = this.#stage;
     const twins = this.#twins;

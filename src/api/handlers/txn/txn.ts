@@ -75,7 +75,7 @@ async function run(service: Service, call: Call<"txn">): Promise<Answer> {
   const decides = decider(service);
   const body = txnBodyOf(call.body, READERS);
   mustFit(body.participants.flatMap(({ operations }) => operations));
-  const outcome = await told(decides.run(body, txnCallerOf(call)));
+  const outcome = await answerOrRefusal(decides.run(body, txnCallerOf(call)));
   return { body: outcomeBody(outcome) };
 }
 
@@ -87,15 +87,15 @@ async function stage(service: Service, call: Call<"stageTxn">): Promise<Answer> 
   const decides = decider(service);
   const request = stageOf(call.body, by, READERS);
   mustFit(request.operations);
-  return answered(request, await told(decides.stage(target, request)));
+  return answered(request, await answerOrRefusal(decides.stage(target, request)));
 }
 
 async function decide(service: Service, call: Call<"decideTxn">): Promise<Answer> {
-  const decided = await told(decider(service).decide(txnDecideOf(call.body), txnCallerOf(call)));
+  const decided = await answerOrRefusal(decider(service).decide(txnDecideOf(call.body), txnCallerOf(call)));
   return { body: decidedBody(decided) };
 }
 
-async function told<T>(result: Promise<T>): Promise<T> {
+async function answerOrRefusal<T>(result: Promise<T>): Promise<T> {
   try {
     return await result;
   } catch (error) {

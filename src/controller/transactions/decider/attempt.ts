@@ -1,7 +1,7 @@
 // One attempt to bring a transaction to its end: ① ② ③ of core/txn/course.ts, with their times. It may be the second one for this transaction, here or at
 // another coordinator, and another may run at this moment: each call may be repeated, and home has one record.
 //
-// Invariants: the term is asked before each call, and none is made behind a closed gate or in another term; nothing is said to the others of a decision
+// Invariants: the term is asked before each call, and none is made behind a closed gate or in another term; nothing is sent to the others of a decision
 // before home has answered with it.
 
 import type { TenureError } from "../../../core/kit/errors.ts";

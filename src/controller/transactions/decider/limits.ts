@@ -1,6 +1,6 @@
 // The bounds of the coordinator of transactions. A transaction's own time is `timeout_ms`, which its islands have too:
 //
-//   0 ────── ① prepare ────── ½ ────── ② home decides ────── 1 ── ③ the others are told ── + TXN_APPLY_MS
+//   0 ────── ① prepare ────── ½ ────── ② home decides ────── 1 ── ③ the others commit   ── + TXN_APPLY_MS
 //
 // An island asks home when the whole time has passed since it prepared, and home, not knowing the transaction, would end it. So ① has the first half: what is
 // not prepared by then is rolled back, and ② always begins while half of the time is left.

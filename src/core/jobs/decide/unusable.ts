@@ -1,4 +1,4 @@
-// A job that is committed elsewhere and that nobody can do: it is submitted and failed at once, so that whoever looks for it is told why. It
+// A job that is committed elsewhere and that nobody can do: it is submitted and failed at once, so that whoever looks for it sees why. It
 // would otherwise wait for ever in front of the others.
 
 import type { EventDraft } from "../../events/index.ts";
