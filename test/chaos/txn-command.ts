@@ -35,7 +35,7 @@ function people(run: TxnRunResult, islands: number, seconds: number): string {
   return [
     `${islands} islands, ${seconds} s: ${run.kills} kills of the coordinator, ${started} transactions: ${commit} committed, ${rollback} rolled back, ${unknown} unknown; ${run.moved} moves`,
     `half applied ${run.half_applied}, told as committed and missing ${run.acked_commit_missing}, told as rolled back and applied ${run.acked_rollback_applied}, told as both ${run.contradictions}, sum ${run.sum_ok ? "right" : "WRONG"}`,
-    `old terms refused ${refused} of ${tried}; in doubt at the end ${run.in_doubt_at_end}`,
+    `old terms refused ${refused} of ${tried}; in doubt at the end ${run.in_doubt_at_end}, and ${run.in_doubt_ms_max} ms after the faults at most`,
     `kills at: ${counted(run.kills_at)}`,
     `faults: ${counted(run.faults)}`,
     ...run.failed.map((reason) => `FAILED: ${reason}`),

@@ -20,7 +20,10 @@ import { COORDINATOR_POINTS, ISLAND_POINTS } from "./txn-points.ts";
 
 const TRIES = 4;
 const DOUBT_POLL_MS = 20;
-const DOUBT_MS_MAX = 60_000;
+/** After the faults nothing may be in doubt for longer. */
+const DOUBT_MS_MAX = 10_000;
+/** So long a run waits to see it end all the same. */
+const DOUBT_SEEN_MS_MAX = 60_000;
 const SETTLE_MS_MAX = 120_000;
 const COMMITS_PER_ROUND = 2;
 /** Enough is known: the rest of a run that has found so much only takes time. */
@@ -50,6 +53,8 @@ interface Run {
   readonly failed: string[];
   isSumRight: boolean;
   rounds: number;
+  /** From the end of a round's faults until nothing was in doubt anywhere: the longest of all rounds. */
+  doubtMs: number;
 }
 
 export async function runTxn(options: TxnRunOptions) {
@@ -69,7 +74,20 @@ export async function runTxn(options: TxnRunOptions) {
     const bank = new TxnBank({ islands, transactions, judge, random: random.fork("bank") });
     const books = new TxnBooks(bank.workloads);
     const stale = { tried: 0, refused: 0 };
-    run = { options, islands, transactions, bank, books, judge, faults, stale, failed, isSumRight: true, rounds: 0 };
+    run = {
+      options,
+      islands,
+      transactions,
+      bank,
+      books,
+      judge,
+      faults,
+      stale,
+      failed,
+      isSumRight: true,
+      rounds: 0,
+      doubtMs: 0,
+    };
     await bank.open();
     await strike(run, planOf(iterations, random.fork("plan")));
   } catch (error) {
@@ -90,6 +108,7 @@ export async function runTxn(options: TxnRunOptions) {
     sum_ok: run?.isSumRight === true,
     stale_terms: run?.stale ?? { tried: 0, refused: 0 },
     in_doubt_at_end: inDoubt.length,
+    in_doubt_ms_max: Math.round(run?.doubtMs ?? 0),
     kills: COORDINATOR_POINTS.reduce((sum, point) => sum + (faults.killsAt.get(point) ?? 0), 0),
     kills_at: Object.fromEntries(
       [...COORDINATOR_POINTS, ...ISLAND_POINTS].map((at) => [at, faults.killsAt.get(at) ?? 0]),
@@ -132,12 +151,14 @@ async function strike(run: Run, plan: readonly (readonly TxnStep[])[]): Promise<
     const round = at + 1;
     bank.begin(round);
     const done: string[] = [];
+    let overMs = performance.now();
     try {
       for (const step of steps) done.push(await happen(run, step));
+      overMs = performance.now();
     } finally {
       await bank.end();
     }
-    const open = await quiet(run);
+    const open = await quiet(run, overMs);
     const wrong = [...open, ...(await audit(run, round))];
     term = await tryOld(run, term);
     run.rounds++;
@@ -171,16 +192,28 @@ async function again(kill: () => Promise<boolean>, what: string): Promise<string
   }
 }
 
-/** All run, agree on who leads, everything is known, and nothing is under way. Returns what is, for too long. */
-async function quiet({ islands, transactions, bank }: Run): Promise<readonly string[]> {
+/**
+ * Nothing is in doubt soon after the faults, and then all run, agree on who leads, everything is known, and nothing is under way. Returns what is, for too
+ * long.
+ */
+async function quiet(run: Run, overMs: number): Promise<readonly string[]> {
+  const { islands, bank } = run;
+  const left = await doubtless(run, overMs);
+  if (left.length > 0) return left;
+  const tookMs = performance.now() - overMs;
+  run.doubtMs = Math.max(run.doubtMs, tookMs);
   await islands.settled(SETTLE_MS_MAX);
   await bank.resolve();
-  const untilMs = performance.now() + DOUBT_MS_MAX;
+  const late = tookMs <= DOUBT_MS_MAX ? [] : [`something was in doubt for ${Math.round(tookMs)} ms after the faults`];
+  return [...late, ...(await doubtless(run, performance.now()))];
+}
+
+async function doubtless({ islands, transactions }: Run, fromMs: number): Promise<readonly string[]> {
   for (;;) {
     const left = await transactions.inDoubt(islands.all);
     if (left.length === 0) return [];
-    if (performance.now() > untilMs)
-      return left.map((one) => `in doubt for ${DOUBT_MS_MAX} ms: ${JSON.stringify(one)}`);
+    if (performance.now() > fromMs + DOUBT_SEEN_MS_MAX)
+      return left.map((one) => `in doubt for ${DOUBT_SEEN_MS_MAX} ms: ${JSON.stringify(one)}`);
     await sleep(DOUBT_POLL_MS);
   }
 }
