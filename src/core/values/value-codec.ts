@@ -17,7 +17,10 @@ export function writeValueEvent(writer: ByteWriter, event: ValueEvent): void {
   if (event.kind === "value-put") writer.bytes(event.data);
 }
 
-/** Null: of a kind that this release does not know. */
+/**
+ * Null: of a kind that this release does not know. With a content of its own: the record may have half a mebibyte of other values and of jobs, and all of it
+ * would be kept as long as this value.
+ */
 export function readValueEvent(reader: ByteReader): ValueEvent | null {
   const kind = KINDS[reader.u8()];
   if (kind === undefined) return null;
@@ -25,7 +28,7 @@ export function readValueEvent(reader: ByteReader): ValueEvent | null {
   const atMs = reader.uint53();
   const fence = readFence(reader);
   if (kind === "value-deleted") return { kind, name, atMs, fence };
-  return { kind, name, atMs, fence, data: reader.bytes(VALUE_BYTES_MAX) };
+  return { kind, name, atMs, fence, data: reader.bytes(VALUE_BYTES_MAX).slice() };
 }
 
 export function writeValue(writer: ByteWriter, { name, version, atMs, fence, data }: ValueState): void {

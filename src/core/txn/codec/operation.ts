@@ -49,7 +49,8 @@ export function readOperation(reader: ByteReader): TxnOperation {
     case "value-put": {
       const name = reader.text(VALUE_NAME_BYTES_MAX);
       const ifVersion = readOptional(reader, () => reader.uint53());
-      return { kind, name, ifVersion, data: reader.bytes(VALUE_BYTES_MAX) };
+      // Its own: what it is read from may be a whole snapshot, and what is in doubt is kept for days.
+      return { kind, name, ifVersion, data: reader.bytes(VALUE_BYTES_MAX).slice() };
     }
     case "value-delete": {
       const name = reader.text(VALUE_NAME_BYTES_MAX);
