@@ -15,8 +15,8 @@ import type { Clock } from "../../ports/clock.ts";
 import { Dues } from "./dues.ts";
 import { TXN_INQUIRIES_AT_ONCE, TXN_RETRY_MS_MAX, TXN_RETRY_MS_MIN } from "./limits.ts";
 
-/** `done`: what home says is in this island's log, or it is prepared no longer. */
-export type Asked = "done" | "silent" | "refused";
+/** `done`: what home says is in this island's log, or it is prepared no longer. `unasked`: this node can't ask anybody now. */
+export type Asked = "done" | "silent" | "refused" | "unasked";
 
 export interface InquiriesOptions {
   readonly clock: Clock;
@@ -130,7 +130,7 @@ export class Inquiries {
   }
 
   #asked(name: BackendHash, home: Home, id: string, answer: Asked): void {
-    if (answer === "silent") {
+    if (answer === "silent" || answer === "unasked") {
       if (this.#homeOf.has(id)) home.waiting.add(id);
       // Those that were asked together fail together: that is one failure.
       if (!this.#pauses.has(name)) {

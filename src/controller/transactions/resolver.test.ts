@@ -208,6 +208,30 @@ describe("an operator", () => {
     expect([forcing.value, other.phase(last.id)]).toEqual(["committed", "committed"]);
   });
 
+  it("does not count under a leader that has not come to the transaction yet: home is asked first", async () => {
+    const { islands, home, other } = await two([1, 2]);
+    const txns = Array.from({ length: TXN_OPEN_SLICE + 1 }, (_, at) => transfer(islands, home, other, `v${at}`));
+    for (const txn of txns) await other.answer(txn.prepare(other));
+    const last = txns.toSorted((one, another) => (one.id < another.id ? -1 : 1)).at(-1)!;
+    await home.answer(last.commit(home));
+    await other.elect(1);
+    const forcing = watch(other.leader.state.transactions.replay(last.id, "rolled-back"));
+    await islands.clock.advance(5_000);
+    expect([forcing.value, home.phase(last.id), other.phase(last.id)]).toEqual(["committed", "committed", "committed"]);
+  });
+
+  it("does not count where this node can ask nobody yet", async () => {
+    const { islands, home, other } = await two();
+    const txn = transfer(islands, home, other, "x");
+    await other.answer(txn.prepare(other));
+    await home.answer(txn.commit(home));
+    const { transactions } = other.leader.state;
+    transactions.attach({ calls: undefined });
+    const forcing = watch(transactions.replay(txn.id, "rolled-back"));
+    await islands.clock.advance(100);
+    expect([forcing.code, other.phase(txn.id)]).toEqual(["txn_pending", "prepared"]);
+  });
+
   it("forces a commit too, with its values and its jobs", async () => {
     const { islands, home, other } = await two();
     const txn = transfer(islands, home, other, "x", ["mail"]);

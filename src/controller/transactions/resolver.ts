@@ -105,8 +105,10 @@ export class Resolver {
     this.#deliveries.wake();
   }
 
-  /** Asks home at once. Resolves when that is over; null: it is not asked. `isPerson`: however much is asked already. */
+  /** Asks home at once. Resolves when that is over; null: it is not asked. `isPerson`: however much is asked already, and before a new leader has come to it. */
   askNow(id: string, isPerson = false): Promise<Asked | null> {
+    const state = isPerson && !this.#isOver ? this.#options.applied.get(id) : undefined;
+    if (state?.phase === "prepared") this.#follow(state);
     return this.#inquiries.now(id, isPerson);
   }
 
@@ -165,9 +167,11 @@ export class Resolver {
     const state = applied.get(id);
     if (state?.phase !== "prepared") return "done";
     const { header } = state;
-    const answer = await calls()?.call(header.home, { kind: "inquire", header }, TXN_INQUIRY_WITHIN_MS);
+    const reached = calls();
+    if (reached === null) return "unasked";
+    const answer = await reached.call(header.home, { kind: "inquire", header }, TXN_INQUIRY_WITHIN_MS);
     if (this.#isOver) return "done";
-    if (answer === undefined || answer === null) return "silent";
+    if (answer === null) return "silent";
     // Another island is at its address: home itself has said nothing.
     if (answer.kind === "refused" && answer.code === "txn_backend_mismatch") return "silent";
     if (answer.kind !== "txn") return "refused";

@@ -125,14 +125,25 @@ export class TxnReign {
   async replay(id: string, force: HomesWord["phase"] | null): Promise<TxnPhase | null> {
     const desk = this.#desk;
     desk.admit();
+    await desk.allSettled();
     // Home's own word comes first, where it can be heard.
     const said = await this.#resolver.askNow(id, true);
     // It is there, and may have decided, or decide in a moment, the other way.
     if (force !== null && said === "refused") throw homeIsThere(id);
-    if (force !== null) await this.#own((context) => decideForce(desk.head, id, force, context));
+    if (force !== null)
+      await this.#own((context) => {
+        if (said !== "silent" && this.#hasHome(id)) throw homeNotAsked(id);
+        return decideForce(desk.head, id, force, context);
+      });
     await desk.confirmed();
     await desk.allSettled();
     return this.#options.applied.txns.get(id)?.phase ?? null;
+  }
+
+  /** Prepared here under this island's own hash: its home can be asked. */
+  #hasHome(id: string): boolean {
+    const state = this.#desk.head.txns.get(id);
+    return state?.phase === "prepared" && state.header.participants.includes(this.#options.around.self);
   }
 
   // ---- decisions -----------------------------------------------------------------------------------
@@ -254,6 +265,11 @@ function isNew(changes: StateRecord, self: BackendHash): boolean {
 
 function homeIsThere(id: string): TenureError {
   const text = `The home of transaction ${id} answers, and could not say at this moment what became of it; or it was not written here. Nothing was ended by force: repeat it. Force is for a home that is gone for good.`;
+  return new TenureError("txn_pending", text);
+}
+
+function homeNotAsked(id: string): TenureError {
+  const text = `This node could not ask the home of transaction ${id} yet: its coordinator is not open. Nothing was ended by force: repeat it in a moment, or at another node of this island. Force is for a home that is gone for good.`;
   return new TenureError("txn_pending", text);
 }
 
