@@ -139,7 +139,7 @@ it("names the bounds of transactions over islands as they are", () => {
     `at most ${limits.TXNS_PER_PAGE_MAX}, after the id`,
     `at most \`limit\` (1 to ${txn.TXNS_SHOWN_PER_PAGE_MAX}, default ${txn.TXNS_SHOWN_PER_PAGE_MAX}) after the id`,
     `older than ${limits.TXN_AGE_MS_MAX / 3_600_000} hours`,
-    `more than ${limits.TXN_AHEAD_MS_MAX / 60_000} minutes ahead`,
+    `more than ${limits.TXN_AHEAD_MS_MAX / 1_000} s ahead`,
   ]) {
     expect(markdown).toContain(text);
   }
