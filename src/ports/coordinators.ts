@@ -35,6 +35,8 @@ export type RegistryAnswer =
   | { readonly kind: "done"; readonly registry: RegistryEntries }
   /** It has as many entries as it takes: nothing has changed. */
   | { readonly kind: "full" }
+  /** The server at this endpoint, a listed member, says that it is of another island: nothing has changed. */
+  | { readonly kind: "other-backend" }
   /** A listed member did not answer, or has not stored it: nothing has changed. `missing`: endpoints of such members. */
   | { readonly kind: "not-replicated"; readonly missing: readonly string[] }
   | { readonly kind: "not-leader"; readonly leaderEndpoint: string | null }

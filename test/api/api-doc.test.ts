@@ -17,6 +17,7 @@ import {
   ROUTES,
 } from "../../src/contract/index.ts";
 import * as limits from "../../src/core/kit/limits.ts";
+import { TXN_GENERATIONS_AHEAD_MAX } from "../../src/core/txn/limits.ts";
 import { OPERATOR_KEY, startTenureCluster } from "../servers/index.ts";
 
 const run = promisify(execFile);
@@ -139,7 +140,8 @@ it("names the bounds of transactions over islands as they are", () => {
     `at most ${limits.TXNS_PER_PAGE_MAX}, after the id`,
     `at most \`limit\` (1 to ${txn.TXNS_SHOWN_PER_PAGE_MAX}, default ${txn.TXNS_SHOWN_PER_PAGE_MAX}) after the id`,
     `older than ${limits.TXN_AGE_MS_MAX / 3_600_000} hours`,
-    `more than ${limits.TXN_AHEAD_MS_MAX / 60_000} minutes ahead`,
+    `more than ${limits.TXN_AHEAD_MS_MAX / 1_000} s ahead`,
+    `more than ${TXN_GENERATIONS_AHEAD_MAX} generations above`,
   ]) {
     expect(markdown).toContain(text);
   }

@@ -405,6 +405,15 @@ describe("the registry", () => {
     expect(gone.json["endpoints"]).toEqual(["https://f:1"]);
   });
 
+  it("an endpoint whose server is of another island is invalid_backend_hash, and nothing has changed", async () => {
+    await using node = await startLeader({ backendHash: BACKEND });
+    const wrong = await node.ask(register("https://n1:1/", OTHER));
+    refused(wrong, "tcRegister", "invalid_backend_hash");
+    expect(wrong.json["detail"]).toContain("GET /v1/tc/leader");
+    expect(JSON.stringify((await node.ask(get("/v1/tc/rm/list"))).json)).not.toContain(OTHER);
+    expect((await node.ask(register("https://n1:1/"))).json["endpoints"]).toEqual(["https://n1:1"]);
+  });
+
   it("a listed member that does not answer is 502 tc_rm_replication_failed, and nothing has changed", async () => {
     await using node = await startLeader();
     await node.ask(announce("n3"));

@@ -29,6 +29,8 @@ interface NodeOptions {
   readonly seeds?: readonly string[];
   readonly ledger?: Ledger;
   readonly calls?: CoordinatorCalls;
+  /** It registers itself with that. */
+  readonly backendHash?: string;
 }
 
 /** Nobody answers. What was asked of whom is kept. */
@@ -49,7 +51,8 @@ export class TestCoordinators implements Coordinators {
   readonly #seeds: readonly string[];
   #hasLeft = false;
 
-  constructor({ id = "n1", endpoint = `https://${id}:1`, seeds = [endpoint], ledger, calls }: NodeOptions) {
+  constructor(options: NodeOptions) {
+    const { id = "n1", endpoint = `https://${id}:1`, seeds = [endpoint], ledger, calls, backendHash } = options;
     this.self = peerKey(id, "a1");
     this.endpoint = endpoint;
     this.#seeds = seeds;
@@ -57,6 +60,7 @@ export class TestCoordinators implements Coordinators {
       self: this.self,
       endpoint,
       seeds,
+      backendHash,
       ledger: ledger ?? EMPTY_LEDGER,
       file: { write: async () => {} },
       calls: calls ?? new SilentCalls(),

@@ -66,6 +66,12 @@ export function refusedChange(nodeId: string, answer: Exclude<RegistryAnswer, { 
         "QUOTA_EXCEEDED",
         "The registry has as many endpoints as it takes: nothing has changed. Unregister those that are gone (GET /v1/tc/rm/list).",
       );
+    case "other-backend":
+      return new Refusal(
+        "invalid_backend_hash",
+        "The server at this endpoint is of another island: nothing has changed. Register it with the backend_hash that GET /v1/tc/leader shows there.",
+        { field: "backend_hash" },
+      );
     case "unknown":
       return new Refusal(
         "OUTCOME_UNKNOWN",

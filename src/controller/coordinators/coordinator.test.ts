@@ -307,6 +307,37 @@ describe("the registry", () => {
   });
 });
 
+describe("an endpoint that is registered", () => {
+  test("for another island than its server says is refused, where it is a listed member's or this node's; nothing has changed", async () => {
+    const bench = new Bench();
+    const coordinator = bench.start({ backendHash: "island-a" });
+    bench.announce(coordinator);
+    await bench.clock.advance(30_000);
+    bench.backends.set("b", "island-b");
+    const ask = async (change: "register" | "unregister", endpoint: string, backendHash: string): Promise<string> => {
+      let kind = "none";
+      const entry = { backendHash, endpoint };
+      void coordinator.answer("b", { kind: "registry", change, entry, isForwarded: true }).then((answer) => {
+        kind = answer.kind;
+      });
+      bench.announce(coordinator);
+      await bench.clock.advance(5_000);
+      return kind;
+    };
+    const before = coordinator.ledger.shown?.registry;
+    expect(await ask("register", "b/", "island-c")).toBe("other-backend");
+    expect(await ask("register", "a", "island-b")).toBe("other-backend");
+    expect(coordinator.ledger.shown?.registry).toEqual(before);
+    // Its own, one that says nothing, and one that is no member. What is wrong already can be taken out.
+    expect(await ask("register", "b", "island-b")).toBe("done");
+    expect(await ask("register", "c", "island-x")).toBe("done");
+    expect(await ask("register", "elsewhere", "island-y")).toBe("done");
+    bench.backends.set("c", "island-c");
+    expect(await ask("unregister", "c", "island-x")).toBe("done");
+    expect(bench.fatals).toEqual([]);
+  });
+});
+
 describe("changes of the registry that wait for a member which answers nothing", () => {
   test("are refused after a while, and not made when whoever asked has long given up", async () => {
     const bench = new Bench();

@@ -2,7 +2,14 @@
 // A release that left earlier would let another one lead while this one still acts.
 
 import { nodeIdOf, type PeerKey } from "../../core/kit/ids.ts";
-import { isVoter, majorityOf, type Outgoing, type QuorumLeader, type RosterVoter } from "../../core/lease/index.ts";
+import {
+  isVoter,
+  majorityOf,
+  normalisedEndpoint,
+  type Outgoing,
+  type QuorumLeader,
+  type RosterVoter,
+} from "../../core/lease/index.ts";
 import { LEASE_RENEW_MS } from "../../core/lease/limits.ts";
 import type { Instant } from "../../core/trust/window.ts";
 import type { CoordinatorContext } from "./context.ts";
@@ -13,6 +20,8 @@ interface Preflight {
   readonly peers: readonly PeerKey[];
   /** Endpoints of those that did not answer, or not as members. */
   readonly missing: readonly string[];
+  /** By endpoint: of which island these say that they are. Not all do. */
+  readonly backends: ReadonlyMap<string, string>;
 }
 
 export class Leading {
@@ -113,13 +122,16 @@ export class Leading {
     const { clusterId } = desk.ledger;
     const peers: PeerKey[] = [options.self];
     const missing: string[] = [];
+    const backends = new Map<string, string>();
+    if (options.backendHash !== undefined) backends.set(normalisedEndpoint(options.endpoint), options.backendHash);
     for (const [at, [identity, endpoint]] of others.entries()) {
       const status = statuses[at] ?? null;
       const isMember = status !== null && nodeIdOf(status.self) === identity && status.clusterId === clusterId;
       if (isMember) peers.push(status.self);
       else missing.push(endpoint);
+      if (isMember && status.backendHash !== undefined) backends.set(endpoint, status.backendHash);
     }
-    return { peers, missing };
+    return { peers, missing, backends };
   }
 
   /** Where members are listed, of these. */

@@ -4,6 +4,7 @@
 import type { PeerKey } from "../../core/kit/ids.ts";
 import {
   comparePositions,
+  normalisedEndpoint,
   positionOf,
   type QuorumLeader,
   type RegistryChange,
@@ -61,8 +62,11 @@ export class RegistryWrites {
 
   async #change(leading: Leading, { change, entry }: RegistryRequest): Promise<RegistryAnswer> {
     const { leader } = leading;
-    const { peers: listed, missing } = await leading.preflight();
+    const { peers: listed, missing, backends } = await leading.preflight();
     if (missing.length > 0) return { kind: "not-replicated", missing };
+    // A guard against a mistake, not against malice: an endpoint that is no listed member's is believed.
+    const own = backends.get(normalisedEndpoint(entry.endpoint)) ?? entry.backendHash;
+    if (change === "register" && own !== entry.backendHash) return { kind: "other-backend" };
     const begin = (): RegistryChange | "same" | "full" | null => {
       const next = changed(leader.roster.registry, change, entry);
       // Anybody's request: what is too much is refused, and no invariant of this node's.

@@ -24,6 +24,8 @@ export class Bench implements CoordinatorCalls, LedgerFile {
   readonly clock = new HandClock();
   readonly self: PeerKey;
   readonly others = new Map<string, Voter>();
+  /** Of which island a node says that it is. */
+  readonly backends = new Map<string, string>();
   readonly sent: Sent[] = [];
   readonly news: CoordinatorNews[] = [];
   readonly fatals: unknown[] = [];
@@ -134,7 +136,7 @@ export class Bench implements CoordinatorCalls, LedgerFile {
     const { nowMs } = this.clock;
     switch (request.kind) {
       case "status":
-        return voter.statusAt(nowMs);
+        return { ...voter.statusAt(nowMs), backendHash: this.backends.get(nodeIdOf(voter.self)) };
       case "announce":
       case "leave":
         return { endpoints: [] };

@@ -202,7 +202,7 @@ describe("holes and sentences of the design, at one island", () => {
       [home, []],
       [other, [putting("b", "2")]],
     ]);
-    other.observed = { clusterId: "tc", term: 3 };
+    other.observed = { ...FENCE, term: 3 };
     expect(phase(await other.answer(txn.prepare(other, { ...FENCE, term: 2 })))).toBe("tc_term_stale");
     expect(phase(await other.answer(txn.prepare(other, { ...FENCE, term: 3 })))).toBe("prepared");
   });

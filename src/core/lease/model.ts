@@ -129,6 +129,8 @@ export interface CoordinatorStatus {
   readonly isLeaving: boolean;
   /** Whose lease is in force at this voter, or may be after a restart. */
   readonly leader: KnownLeader | null;
+  /** Of the island of this node, as its API says it; absent: it does not say. */
+  readonly backendHash?: string | undefined;
 }
 
 export interface KnownLeader {

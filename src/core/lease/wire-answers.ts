@@ -48,6 +48,8 @@ export const REFUSAL_CODES = {
 
 /** Under which name an answer says that it was done. */
 const DONE = { acquire: "granted", renew: "renewed", release: "released" } as const;
+/** Of SHA-256, in hex. */
+const BACKEND_HASH_LETTERS = 64;
 const ENDPOINT = /^https?:\/\/[^\s/?#@\\]+$/;
 
 /** Null: no answer to this request. */
@@ -166,7 +168,9 @@ function statusOf(body: Fields): CoordinatorStatus | null {
   const leader = leaderOf(body);
   if (standing === null || leader === undefined) return null;
   const { peer: self, clusterId, term, roster, isLeaving } = standing;
-  return { self, clusterId, term, roster, isLeaving, leader };
+  const hash = (body["self"] as Fields)["backend_hash"];
+  const backend = isText(hash, BACKEND_HASH_LETTERS) ? { backendHash: hash } : {};
+  return { self, clusterId, term, roster, isLeaving, leader, ...backend };
 }
 
 /** Undefined: what is said of a leader makes no sense. */
@@ -195,6 +199,7 @@ function registryAnswerOf(backendHash: string, status: number, body: Fields): Re
     return { kind: "not-replicated", missing: isEndpoints(missing, MEMBERSHIPS_KEPT) ? missing : [] };
   }
   if (is("QUOTA_EXCEEDED")) return { kind: "full" };
+  if (is("invalid_backend_hash")) return { kind: "other-backend" };
   if (is("OUTCOME_UNKNOWN")) return { kind: "unknown" };
   if (!is("tc_not_leader") || !(leaderEndpoint === null || isEndpoint(leaderEndpoint))) return null;
   return { kind: "not-leader", leaderEndpoint };

@@ -114,6 +114,8 @@ function registryAnswered(hash: string, answer: RegistryAnswer): WireAnswer {
       return { status: 200, body: sent(registryBody(hash, answer.registry, NOW)) };
     case "full":
       return failed("QUOTA_EXCEEDED");
+    case "other-backend":
+      return failed("invalid_backend_hash");
     case "not-replicated":
       return failed("tc_rm_replication_failed", { missing: answer.missing });
     case "unknown":
@@ -220,7 +222,7 @@ function anyRegistryAnswer(hash: string): fc.Arbitrary<RegistryAnswer> {
       kind: "done" as const,
       registry: all.map((endpoint) => ({ backendHash: hash, endpoint })),
     })),
-    fc.constantFrom({ kind: "full" as const }, { kind: "unknown" as const }),
+    fc.constantFrom({ kind: "full" as const }, { kind: "other-backend" as const }, { kind: "unknown" as const }),
     fc.record({ kind: fc.constant("not-replicated" as const), missing: anyEndpoints }),
     fc.record({ kind: fc.constant("not-leader" as const), leaderEndpoint: fc.option(anyEndpoint) }),
   );
@@ -284,7 +286,7 @@ describe("answers", () => {
   it("GET /v1/tc/leader is rebuilt as the status that it is made of", () => {
     fc.assert(
       fc.property(anyView, (view) => {
-        const { self, clusterId, term, roster, isLeaving, leader } = view;
+        const { self, clusterId, term, roster, isLeaving, leader, backendHash: hash } = view;
         const body = sent(statusBody(view));
         expect(leaderAnswer.check(body)).toEqual({ ok: true, value: body });
         expect(answerOf({ kind: "status" }, { status: 200, body })).toEqual({
@@ -294,6 +296,7 @@ describe("answers", () => {
           roster,
           isLeaving,
           leader,
+          backendHash: hash,
         });
       }),
     );

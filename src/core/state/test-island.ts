@@ -17,7 +17,7 @@ import { encodeRecord, StateFold, StateHead, type StateRecord } from "./index.ts
 
 /** 2027-01-01. */
 export const NOW_MS = 1_798_761_600_000;
-export const CLUSTER = "coordinators";
+const CLUSTER = "coordinators";
 export const REASON: TxnReason = { code: "txn_locked", message: "another one was first", backendHash: null };
 const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
 const random = seededRandom("ids of test islands");

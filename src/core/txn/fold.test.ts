@@ -5,9 +5,12 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { wholeOf } from "../kit/pieces.ts";
 import { seededRandom } from "../kit/random.ts";
 import type { SnapshotData } from "../../ports/state-machine.ts";
+import { TXN_AHEAD_MS_MAX } from "../kit/limits.ts";
 import { ById } from "./by-id.ts";
 import { createdMs, homeOf, isTxnId, type TxnEvent, type TxnHeader, TxnsFold, TxnsHead } from "./index.ts";
 import { newTxnId } from "./test-ids.ts";
+import { ageProblem } from "./refusals.ts";
+import type { TxnsView } from "./view.ts";
 import { TXN_SETTLED_BYTES_MAX, TXN_SETTLED_MAX, TXN_SETTLED_MS, TXNS_FORGOTTEN_PER_RECORD_MAX } from "./limits.ts";
 
 const NOW_MS = 1_798_761_600_000;
@@ -137,6 +140,46 @@ describe("outcomes that nobody needs", () => {
     expect(fold.get(idOf(1))).toEqual(before);
     expect(restored(fold).get(idOf(1))).toEqual(before);
     expect(head.underWay(idOf(1))).toBeNull();
+  });
+});
+
+describe("a client whose clock is ahead by as much as is taken", () => {
+  const RATE = 2_000;
+  const SECONDS = 60;
+  /** The nth id that is made in this millisecond. */
+  const idAt = (ms: number, nth: number): string => {
+    const time = ms.toString(16).padStart(12, "0");
+    return `${time.slice(0, 8)}-${time.slice(8)}-7000-8000-${nth.toString(16).padStart(12, "0")}`;
+  };
+
+  it("and who asks for 2,000 transactions a second for a minute, has no fresh transaction of others refused", () => {
+    const fold = new TxnsFold();
+    const view = { txns: fold } as unknown as TxnsView;
+    const refusals = new Set<string>();
+    let oldestMs = 0;
+    for (let second = 0; second < SECONDS; second++) {
+      for (let n = 0; n < RATE; n++) {
+        const nowMs = NOW_MS + second * 1_000 + Math.floor((n * 1_000) / RATE);
+        const id = idAt(nowMs + TXN_AHEAD_MS_MAX, n);
+        if (ageProblem(view, id, nowMs) !== null) refusals.add(`of the client that is ahead: ${id}`);
+        fold.evolve(rolledBack(id, nowMs), 1);
+      }
+      const nowMs = NOW_MS + (second + 1) * 1_000;
+      const fresh = ageProblem(view, idAt(nowMs, 0), nowMs);
+      if (fresh !== null) refusals.add(fresh.code);
+      oldestMs = fold.horizon === null ? 0 : nowMs - createdMs(fold.horizon);
+    }
+    expect([...refusals]).toEqual([]);
+    // As docs/transactions.md says of ids that are sent again.
+    expect(oldestMs).toBeGreaterThan((TXN_SETTLED_MAX / RATE) * 1_000 - TXN_AHEAD_MS_MAX - 1_000);
+    expect(fold.size).toBe(TXN_SETTLED_MAX);
+  });
+
+  it("by one millisecond more is refused, and says by how much a clock may be ahead", () => {
+    const view = { txns: new TxnsFold() } as unknown as TxnsView;
+    expect(ageProblem(view, idAt(NOW_MS + TXN_AHEAD_MS_MAX, 0), NOW_MS)).toBeNull();
+    const problem = ageProblem(view, idAt(NOW_MS + TXN_AHEAD_MS_MAX + 1, 0), NOW_MS);
+    expect(problem).toMatchObject({ code: "invalid_txn_id", message: expect.stringContaining("10 s ahead") as string });
   });
 });
 

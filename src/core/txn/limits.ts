@@ -22,6 +22,11 @@ export const TXNS_PIECE_BYTES = 256 * 1024;
 export const TXNS_PACK_BYTES = 64 * 1024;
 /** Of an error code in a record: a later release may have longer ones than this has. */
 export const TXN_CODE_BYTES_MAX = 64;
+/**
+ * A term whose generation is further above what an island knows is not believed: one call must not raise the fence for ever. Each generation is a
+ * `recover` by an operator, so an island that has missed more of them waits until its own coordinator observes the leader.
+ */
+export const TXN_GENERATIONS_AHEAD_MAX = 16;
 /** As JSON, of a call between islands: a header with TXN_PARTICIPANTS_MAX islands, a fence and a reason; a scope that is all escapes; an id in a list. */
 export const TXN_CALL_BYTES_MAX = 5 * 1024;
 export const TXN_REQUIRE_BYTES_MAX = 1_600;

@@ -27,8 +27,8 @@ export interface TxnContext {
   /** Of the record that this decision may make: `placeOf(position)`. */
   readonly place: number;
   readonly position: number;
-  /** What this node's own coordinator knows of a leader; null: it has none, or knows of none. */
-  readonly observed: { readonly clusterId: string; readonly term: number } | null;
+  /** In which term a leader acts, as this node's own coordinator knows; null: it has none, or knows of none. */
+  readonly observed: TcFence | null;
   readonly newJobId: () => string;
   /** Why nobody can do such a job; null: somebody can. All that core/jobs refuses is named here. */
   readonly problemOf: (spec: JobSpec) => string | null;

@@ -19,7 +19,8 @@ export function clockProblem(id: string, atMs: number): Refusal | null {
   if (madeMs < atMs - TXN_AGE_MS_MAX)
     return { code: "txn_expired", message: `Transaction ${id} was made more than 12 hours ago. Make a new one.` };
   if (madeMs <= atMs + TXN_AHEAD_MS_MAX) return null;
-  return { code: "invalid_txn_id", message: `By the id, transaction ${id} is made in the future. Check the clocks.` };
+  const message = `By the id, transaction ${id} is made more than ${TXN_AHEAD_MS_MAX / 1_000} s ahead of this island's clock. Set the clocks.`;
+  return { code: "invalid_txn_id", message };
 }
 
 export function horizonProblem(view: TxnsView, id: string): Refusal | null {

@@ -76,7 +76,7 @@ it("decides in the coordinator's own term while its gate is open, and tells the 
   const { clusterId, roster } = coordination.service.coordinator.ledger;
   const fence = { clusterId, term: 1, recoveredBy: roster!.recoveredBy };
   expect(sent).toEqual([{ kind: "recover", fence, after: null }, expect.objectContaining({ kind: "commit", fence })]);
-  expect(attached().observed?.()).toEqual({ clusterId, term: 1 });
+  expect(attached().observed?.()).toEqual(fence);
 });
 
 it("closes with the gate, and forwards to nobody while this node itself is still taken for the leader", async () => {

@@ -32,11 +32,7 @@ export interface DeciderParts {
 export function assembleDecider(parts: DeciderParts): Decider {
   const { coordination, transactions, calls, forward, clock, random, digest, logger } = parts;
   const { coordinator } = coordination.service;
-  const observed = (): { readonly clusterId: string; readonly term: number } | null => {
-    const { observed: leader, ledger } = coordinator;
-    return leader === null || ledger.clusterId === null ? null : { clusterId: ledger.clusterId, term: leader.term };
-  };
-  transactions.attach({ calls, observed });
+  transactions.attach({ calls, observed: () => observedBy(coordinator) });
   return new Decider({
     term: coordinatorTerm(coordination),
     calls,
@@ -47,6 +43,12 @@ export function assembleDecider(parts: DeciderParts): Decider {
     logger,
     digestOf: (body, home) => digest.sha256Hex(txnDigestInput(body, home)),
   });
+}
+
+/** A leader is observed when its first roster is stored here: it says which recovery the term is of. */
+function observedBy({ observed, ledger: { clusterId, roster } }: Coordinator): TcFence | null {
+  if (observed === null || clusterId === null || roster === null) return null;
+  return { clusterId, term: observed.term, recoveredBy: roster.recoveredBy };
 }
 
 function coordinatorTerm({ service, elector }: DeciderParts["coordination"]): CoordinatorTerm {

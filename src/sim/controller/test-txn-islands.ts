@@ -153,7 +153,7 @@ export class TestIsland {
   term = 0;
   refusal: TenureError | null = null;
   unready: readonly string[] = [];
-  observed: { readonly clusterId: string; readonly term: number } | null = null;
+  observed: TcFence | null = null;
   readonly #islands: TestIslands;
   readonly #store = new MemoryStore();
   #leader = -1;

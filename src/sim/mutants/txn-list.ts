@@ -173,8 +173,8 @@ export const TXN_MUTANTS: readonly Mutant[] = [
   }),
   inRunsOf({ ...BUSY, aim: "recovery" })("fence-ignores-recovered-by", "66 recoveries", {
     file: FENCE,
-    find: "generationOf(known) === generationOf(asked) && known.recoveredBy !== asked.recoveredBy",
-    replace: "generationOf(known) === generationOf(asked) && known.recoveredBy === asked.clusterId",
+    find: "generationOf(one) === generationOf(asked) && one.recoveredBy !== asked.recoveredBy",
+    replace: "generationOf(one) === generationOf(asked) && one.recoveredBy === asked.clusterId",
   }),
   // ---- the coordinator ---------------------------------------------------------------------------------------
   inRunsOf(APART)("commit-without-all-prepared", "2.8 ②", {

@@ -80,6 +80,7 @@ export class Writers {
       case "not-replicated":
       case "not-leader":
       case "full":
+      case "other-backend":
         if (answer.kind === "not-replicated") reached(probes, "registry-refused");
         if (after !== null) refusedBackends.add(after);
         backend.possible = before;

@@ -1,6 +1,7 @@
 // What must become true after the faults: within a bound nothing of any transaction is under way, all islands tell the same, the sum of all balances is
 // what it was, and new transactions are committed. Then time passes, and messages of long ago arrive: nothing changes by them.
 
+import { WALL_START_MS } from "../kernel/index.ts";
 import type { TxnStage } from "./stage.ts";
 import { BALANCE, cursorOf, MOVED } from "./accounts.ts";
 import {
@@ -94,11 +95,18 @@ function atRest(stage: TxnStage): string | null {
   return null;
 }
 
+/** By each node's wall clock, and those of clients: what is asked for now is neither too old nor of the future. */
+function isTaken({ world, skewed }: TxnStage): boolean {
+  const rightMs = WALL_START_MS + world.nowMs + skewed;
+  return [...world.nodes].every(({ process }) => {
+    const aheadMs = process.machine.wallMs() - rightMs;
+    return aheadMs > -TXN_SIM_BEHIND_MS_MAX && aheadMs < TXN_SIM_AHEAD_MS_MAX;
+  });
+}
+
 /** Nobody is in the way of these: each is committed, at most after some tries. */
 async function probes(stage: TxnStage, triesMax = PROBE_TRIES): Promise<string | null> {
-  const { knobs } = stage;
-  const isTaken = knobs.skewsMs.every((skewMs) => skewMs > -TXN_SIM_BEHIND_MS_MAX && skewMs < TXN_SIM_AHEAD_MS_MAX);
-  if (!isTaken) return null;
+  if (!isTaken(stage)) return null;
   const ends: string[] = [];
   for (let tries = 0; tries < triesMax; tries++) {
     const trouble = await probe(stage, ends);

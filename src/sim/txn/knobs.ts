@@ -4,7 +4,7 @@ import type { Random } from "../../core/kit/random.ts";
 import type { DiskModel, LinkModel } from "../kernel/index.ts";
 import type { TxnFault } from "./plan.ts";
 import type { Weather } from "./transport.ts";
-import { TXN_RATE_MIN, TXN_RATE_MAX } from "./limits.ts";
+import { TXN_RATE_MIN, TXN_RATE_MAX, TXN_SIM_DRIFT_MS } from "./limits.ts";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
@@ -21,7 +21,7 @@ const SIZES: readonly (readonly number[])[] = [
 ];
 
 /**
- * Of wall clocks. `near`: within minutes. `hours`: islands are ahead of their clients. `days`: an island may be so far off that it takes no
+ * Of wall clocks. `near`: ahead by minutes at most; back by less than what is taken, before single nodes jump. `hours`: islands are ahead of their clients. `days`: an island may be so far off that it takes no
  * transaction.
  */
 export type Skews = "near" | "hours" | "days";
@@ -62,7 +62,7 @@ function drawAll(random: Random, pins: { readonly sizes?: readonly number[]; rea
     sizes,
     skews,
     /** How far the wall clocks of each island are off; those of its nodes agree. Clients are right. */
-    skewsMs: drawSkews(random.fork("skew"), sizes.length, skews),
+    skewsMs: drawSkews(random.fork("skew"), sizes.length, { skews, isDrifting }),
     clockRates: Array.from({ length: nodes }, (_, at) =>
       isDrifting ? random.fork(`rate/${at}`).pick([TXN_RATE_MIN, 0.9, 1, 1.1, TXN_RATE_MAX]) : 1,
     ),
@@ -118,12 +118,19 @@ function drawWeather(random: Random): Weather {
   };
 }
 
-function drawSkews(random: Random, count: number, skews: Skews): readonly number[] {
+interface Clocks {
+  readonly skews: Skews;
+  readonly isDrifting: boolean;
+}
+
+function drawSkews(random: Random, count: number, { skews, isDrifting }: Clocks): readonly number[] {
   const off = random.below(count);
+  // One that falls back while it runs begins ahead: else it takes no transaction for most of the run.
+  const leastMs = isDrifting ? TXN_SIM_DRIFT_MS : -5_000;
   return Array.from({ length: count }, (_, at) => {
     const stream = random.fork(`${at}`);
     if (skews === "days" && at === off) return Math.floor(stream.between(-3, 3) * DAY_MS);
     const mostMs = skews === "hours" ? 10 * HOUR_MS : 200_000;
-    return Math.floor(stream.between(-100_000, mostMs));
+    return Math.floor(stream.between(leastMs, mostMs));
   });
 }

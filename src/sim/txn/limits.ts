@@ -16,13 +16,15 @@ export const TXN_SIM_REST_MS = 40;
 export const TXN_SIM_AGAIN_MS = 700;
 export const TXN_SIM_LOOK_EVERY_MS = 250;
 export const TXN_SIM_SILENCE_MS = 6_000;
-/** Ids of clients whose clocks are right are taken there. */
-export const TXN_SIM_BEHIND_MS_MAX = 270_000;
+/** Ids of clients whose clocks are right are taken there, and for some seconds more. */
+export const TXN_SIM_BEHIND_MS_MAX = 7_000;
 export const TXN_SIM_AHEAD_MS_MAX = 11.9 * 3_600_000;
 export const TXN_SIM_RESTART_AFTER_EXIT_MS = 50;
 export const TXN_SIM_LATE_MS = 2_000;
 export const TXN_RATE_MIN = 0.8;
 export const TXN_RATE_MAX = 1.2;
+/** How far a slow clock falls back in a run, at most, about. */
+export const TXN_SIM_DRIFT_MS = 40_000;
 export const TXN_SIM_STAGED_FOR_MS = 20_000;
 export const TXN_SIM_ANSWERS_IN_MS = 1_000;
 /** Faults begin when islands and coordinators have their first leaders, mostly. */
