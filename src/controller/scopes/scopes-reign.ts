@@ -83,6 +83,8 @@ export class ScopesReign {
     if (event.kind === "granted" && hold !== null) {
       this.#leases.start(event.scope, hold.epoch, hold.ttlMs, this.#clock.monotonicMs());
       this.#arm();
+      const claim = this.#claims.get(event.scope, hold.session);
+      if (claim !== undefined) void this.#given(claim, hold);
     } else if (event.kind !== "granted" && hold === null) this.#leases.end(event.scope, event.epoch);
   }
 
@@ -167,6 +169,22 @@ export class ScopesReign {
     const now = this.#holdOf(scope);
     if (!isHold(now, session, hold.epoch)) return this.acquire(request, signal, attempt + 1);
     return { granted: true, epoch: now.epoch, ttlMs: now.ttlMs };
+  }
+
+  /** A transaction has acquired the scope for a session that waits for it: that is its hold, and it would not renew what it does not know of. */
+  async #given(claim: Claim, { epoch }: HoldState): Promise<void> {
+    const { scope, session } = claim.request;
+    this.#claims.remove(claim);
+    claim.decided();
+    try {
+      await this.#desk.confirmed();
+      await this.#appends.settled({ scope });
+      const hold = this.#holdOf(scope);
+      const isGiven = isHold(hold, session, epoch);
+      claim.settle(isGiven ? { granted: true, epoch, ttlMs: hold.ttlMs } : this.#notGranted(scope));
+    } catch (error) {
+      claim.fail(error);
+    }
   }
 
   #grantNow(request: AcquireRequest, signal: AbortSignal): Promise<AcquireAnswer> {
