@@ -11,6 +11,7 @@ import { UsageError } from "../kit/flags.ts";
 import { listText } from "../kit/list-output.ts";
 import { json, LIST_OUTPUTS, OUTPUTS } from "../kit/output.ts";
 import { printed, stdoutPaint } from "../kit/print.ts";
+import { untilSignal } from "../kit/until-signal.ts";
 import { checkedId, type Force, readTxnFlags, type TxnStep } from "./flags.ts";
 import { TXN } from "./help.ts";
 import { committedText, outcomeObject, rolledBackText, unknownText, viewObject, viewsTable, viewText } from "./view.ts";
@@ -43,7 +44,15 @@ export async function txn(args: readonly string[]): Promise<number> {
 
 async function run(connection: Connection, { file, id }: Extract<TxnStep, { verb: "run" }>): Promise<number> {
   const request = requestOf(await readTransaction(file), id);
-  const outcome = await clientOf(connection).transactions.run(request);
+  const end = untilSignal();
+  const outcome = await clientOf(connection)
+    .transactions.run(request, { signal: end.signal })
+    .catch((error: unknown) => {
+      // Nothing can have arrived: there is nothing to look for under this id.
+      if (end.signal.aborted) return null;
+      throw error;
+    });
+  if (outcome === null) return end.code;
   const isJson = connection.output === "json";
   if (isJson) printed(json(outcomeObject(outcome)));
   switch (outcome.state) {
@@ -52,7 +61,8 @@ async function run(connection: Connection, { file, id }: Extract<TxnStep, { verb
     case "rolled-back":
       return complained(isJson, rolledBackText(outcome), EXIT_ROLLED_BACK);
     case "unknown":
-      return complained(isJson, unknownText(outcome), EXIT_IN_DOUBT);
+      // Who ends it by Ctrl-C needs the id too: run again without it, it could be done twice.
+      return complained(isJson, unknownText(outcome), end.signal.aborted ? end.code : EXIT_IN_DOUBT);
     default:
       return assertNever(outcome, "outcome");
   }
