@@ -281,7 +281,7 @@ describe("tenure txn replay", () => {
   });
 
   it.skipIf(!hasScript).each([
-    ["yes", 0, `${ID} is committed here, by your word`],
+    ["yes", 0, `${ID} is committed here, as you have forced it`],
     ["y", 64, "nothing was done: the answer was not yes"],
   ])("asks at a terminal, and takes %j for what it is", async (typed, exit, said) => {
     answer = (call) => (call.startsWith("GET") ? [200, VIEW] : [200, { txn_id: ID, state: "committed" }]);
@@ -301,14 +301,23 @@ describe("tenure txn replay", () => {
     const wrong = await txn(["replay", ID, "--force", "rollback", "--yes"]);
     expect([wrong.code, asked.length]).toEqual([69, 1]);
     const forced = await txn(["replay", ID, "--force", "commit", "--yes"]);
-    expect(forced).toEqual({ code: 0, stdout: `${ID} is committed here, by your word\n`, stderr: "" });
+    expect(forced).toEqual({ code: 0, stdout: `${ID} is committed here, as you have forced it\n`, stderr: "" });
     expect(asked.at(-1)).toEqual({ call: "POST /v1/txn/replay", body: { txn_id: ID, force: "committed" } });
   });
 
   it("forces it with --yes", async () => {
     answer = (call) => (call.startsWith("GET") ? [200, VIEW] : [200, { txn_id: ID, state: "rolled_back" }]);
     const forced = await txn(["replay", ID, "--force", "rollback", "--yes"]);
-    expect(forced).toEqual({ code: 0, stdout: `${ID} is rolled back here, by your word\n`, stderr: "" });
+    expect(forced).toEqual({ code: 0, stdout: `${ID} is rolled back here, as you have forced it\n`, stderr: "" });
     expect(asked.at(-1)).toEqual({ call: "POST /v1/txn/replay", body: { txn_id: ID, force: "rolled_back" } });
+  });
+
+  it("says where home has answered, whose decision counts: 69, and nothing was forced", async () => {
+    answer = (call) => (call.startsWith("GET") ? [200, VIEW] : [200, { txn_id: ID, state: "rolled_back" }]);
+    const refused = await txn(["replay", ID, "--force", "commit", "--yes"]);
+    expect([refused.code, refused.stdout]).toEqual([69, ""]);
+    expect(refused.stderr).toContain(`${ID} is rolled back here: its home has answered`);
+    const json = await txn(["replay", ID, "--force", "commit", "--yes", "--json"]);
+    expect([json.code, JSON.parse(json.stdout)]).toEqual([69, { txn_id: ID, state: "rolled_back", forced: false }]);
   });
 });

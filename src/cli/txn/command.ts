@@ -21,6 +21,8 @@ const EXIT_ROLLED_BACK = ERRORS.txn_conflict.exit;
 const COSTS =
   "--force ends the transaction at this island alone, without its home. Where home comes back, or another island has ended it the other way, half of it is done, for ever";
 const EXIT_IN_DOUBT = ERRORS.OUTCOME_UNKNOWN.exit;
+const EXIT_NOT_FORCED = ERRORS.txn_conflict.exit;
+const FORCED = { commit: "committed", rollback: "rolled-back" } as const satisfies Record<Force, string>;
 
 export async function txn(args: readonly string[]): Promise<number> {
   const flags = readTxnFlags(args);
@@ -123,8 +125,12 @@ async function force(
   }
   const state = await clientOf(connection).transactions.replay(id, { force: how });
   if (state === null) throw notHere(id);
-  if (connection.output === "json") return printed(json({ txn_id: id, state: wire(state), forced: true }));
-  return printed(`${id} is ${shown(state)} here, by your word\n`);
+  const isForced = state === FORCED[how];
+  const isJson = connection.output === "json";
+  if (isJson) printed(json({ txn_id: id, state: wire(state), forced: isForced }));
+  if (isForced) return isJson ? 0 : printed(`${id} is ${shown(state)} here, as you have forced it\n`);
+  const text = `transaction ${id} is ${shown(state)} here: its home has answered, and home's decision counts. Nothing was forced.`;
+  return complained(isJson, text, EXIT_NOT_FORCED);
 }
 
 function costsOf({ id, home, participants }: TransactionView, how: Force): string {

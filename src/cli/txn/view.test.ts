@@ -88,10 +88,12 @@ describe("an outcome as it is printed", () => {
       participants: [],
     });
     const request = { id: ID, participants: [] };
-    expect(outcomeObject({ state: "unknown", id: ID, request, code: "OUTCOME_UNKNOWN", why: "silence" })).toMatchObject({
-      state: "unknown",
-      reason: { code: "OUTCOME_UNKNOWN", message: "silence" },
-    });
+    expect(outcomeObject({ state: "unknown", id: ID, request, code: "OUTCOME_UNKNOWN", why: "silence" })).toMatchObject(
+      {
+        state: "unknown",
+        reason: { code: "OUTCOME_UNKNOWN", message: "silence" },
+      },
+    );
   });
 });
 
