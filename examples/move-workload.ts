@@ -82,7 +82,7 @@ interface At {
   readonly epoch: number;
 }
 
-/** The next job, and the cursor behind it. */
+/** The next job, and the cursor moved past it. */
 async function next({ step, version, epoch }: At): Promise<void> {
   await decided((t) => {
     t.require(HERE, SCOPE, epoch);

@@ -158,6 +158,8 @@ describe.each(ROWS)("$route", ({ method, path, kinds }) => {
     expect(await refusal({})).toEqual([403, code]);
     const { message } = await call({});
     for (const kind of kinds) expect(message).toContain(`spiffe://tenure/${kind}/<`);
+    expect(message).toContain("came without a client certificate");
+    expect(message).toContain(`tenure cert issue ${isForClients ? "--tc NAME" : "--node-id ID"}`);
   });
 
   it("with an API key, of each role, a wrong and an empty one", async () => {

@@ -127,6 +127,7 @@ it(
     }
     const write = await leader.call("/v1/values/held", { method: "PUT", body: { value: 2 } }, operator);
     expect([write.status, write.body["error"]]).toEqual([409, "txn_locked"]);
+    expect(write.body["message"]).toContain(`tenure txn show ${header.id}`);
     const refused = await transactions.run(leader, { at: { [leader.id]: [put("held", 3)] } });
     expect(refused.body).toMatchObject({ state: "rolled_back", reason: { code: "txn_locked" } });
     // Nobody is asked to death: it stays as it is until a person says what is to come of it.

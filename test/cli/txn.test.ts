@@ -41,6 +41,8 @@ const VIEW = {
 };
 
 type Reply = readonly [number, object];
+/** No answer ever comes. */
+const SILENCE: Reply = [0, {}];
 
 let server: Server;
 let url: string;
@@ -62,6 +64,7 @@ beforeAll(async () => {
       if (call !== "GET /leader") asked.push({ call, body });
       const leader = { node_id: "n1", leader_id: "n1", leader_url: url, leader_address: null, term: 1 };
       const [status, said] = call === "GET /leader" ? [200, leader] : answer(call, body);
+      if (status === SILENCE[0]) return;
       response.writeHead(status, { "content-type": "application/json" }).end(JSON.stringify(said));
     });
   });
@@ -159,7 +162,7 @@ describe("tenure txn run", () => {
 
   it("whose outcome is not known ends with 75, the id, and what to do", async () => {
     let runs = 0;
-    answer = () => (++runs === 1 ? refusal("OUTCOME_UNKNOWN", 503) : refusal("txn_expired", 409));
+    answer = () => (++runs === 1 ? refusal("OUTCOME_UNKNOWN", 503) : refusal("txn_conflict", 409));
     const said = await txn(["run", file, "--id", ID]);
     expect([said.code, said.stdout]).toEqual([75, ""]);
     expect(said.stderr).toContain(`it is not known whether transaction ${ID} is committed: it is OUTCOME_UNKNOWN.`);
@@ -172,6 +175,31 @@ describe("tenure txn run", () => {
       state: "unknown",
       reason: { code: "OUTCOME_UNKNOWN" },
     });
+  });
+
+  it("whose id is too old is not known either, and nobody is sent back to it", async () => {
+    answer = () => refusal("txn_expired", 409);
+    const said = await txn(["run", file, "--id", ID]);
+    expect([said.code, said.stdout]).toEqual([75, ""]);
+    expect(said.stderr).toContain("is committed: it is txn_expired. This id finds it out no more: look at the values");
+    const json = await txn(["run", file, "--id", ID, "-o", "json"]);
+    expect(JSON.parse(json.stdout)).toMatchObject({ state: "unknown", reason: { code: "txn_expired" } });
+  });
+
+  it("that is ended by SIGINT gives the id under which it may have been committed", async () => {
+    const arrived = new Promise<string>((resolve) => {
+      answer = (_, { txn_id }) => {
+        resolve(txn_id as string);
+        return SILENCE;
+      };
+    });
+    const run = start(["txn", "run", file, "--url", url]);
+    const id = await arrived;
+    run.child.kill("SIGINT");
+    const said = await run.ended;
+    expect([said.code, said.stdout]).toEqual([130, ""]);
+    expect(said.stderr).toContain(`it is not known whether transaction ${id} is committed: `);
+    expect(said.stderr).toContain(`Run it again with --id ${id}`);
   });
 
   it.each([
@@ -253,7 +281,7 @@ describe("tenure txn replay", () => {
   });
 
   it.skipIf(!hasScript).each([
-    ["yes", 0, `${ID} is committed here, by your word`],
+    ["yes", 0, `${ID} is committed here, as you have forced it`],
     ["y", 64, "nothing was done: the answer was not yes"],
   ])("asks at a terminal, and takes %j for what it is", async (typed, exit, said) => {
     answer = (call) => (call.startsWith("GET") ? [200, VIEW] : [200, { txn_id: ID, state: "committed" }]);
@@ -273,14 +301,23 @@ describe("tenure txn replay", () => {
     const wrong = await txn(["replay", ID, "--force", "rollback", "--yes"]);
     expect([wrong.code, asked.length]).toEqual([69, 1]);
     const forced = await txn(["replay", ID, "--force", "commit", "--yes"]);
-    expect(forced).toEqual({ code: 0, stdout: `${ID} is committed here, by your word\n`, stderr: "" });
+    expect(forced).toEqual({ code: 0, stdout: `${ID} is committed here, as you have forced it\n`, stderr: "" });
     expect(asked.at(-1)).toEqual({ call: "POST /v1/txn/replay", body: { txn_id: ID, force: "committed" } });
   });
 
   it("forces it with --yes", async () => {
     answer = (call) => (call.startsWith("GET") ? [200, VIEW] : [200, { txn_id: ID, state: "rolled_back" }]);
     const forced = await txn(["replay", ID, "--force", "rollback", "--yes"]);
-    expect(forced).toEqual({ code: 0, stdout: `${ID} is rolled back here, by your word\n`, stderr: "" });
+    expect(forced).toEqual({ code: 0, stdout: `${ID} is rolled back here, as you have forced it\n`, stderr: "" });
     expect(asked.at(-1)).toEqual({ call: "POST /v1/txn/replay", body: { txn_id: ID, force: "rolled_back" } });
+  });
+
+  it("says where home has answered, whose decision counts: 69, and nothing was forced", async () => {
+    answer = (call) => (call.startsWith("GET") ? [200, VIEW] : [200, { txn_id: ID, state: "rolled_back" }]);
+    const refused = await txn(["replay", ID, "--force", "commit", "--yes"]);
+    expect([refused.code, refused.stdout]).toEqual([69, ""]);
+    expect(refused.stderr).toContain(`${ID} is rolled back here: its home has answered`);
+    const json = await txn(["replay", ID, "--force", "commit", "--yes", "--json"]);
+    expect([json.code, JSON.parse(json.stdout)]).toEqual([69, { txn_id: ID, state: "rolled_back", forced: false }]);
   });
 });

@@ -43,7 +43,18 @@ describe("tenure value", () => {
       "101",
       ...access,
     );
-    await refused(69, /epoch 7 of scope "s" is over/, "put", "a/b", "3", "--scope", "s", "--epoch", "7", ...access);
+    await refused(
+      69,
+      /epoch 7 of scope "s" is over, or was never given out/,
+      "put",
+      "a/b",
+      "3",
+      "--scope",
+      "s",
+      "--epoch",
+      "7",
+      ...access,
+    );
     const deleted = await tenureJson("value", "delete", "a/b", ...access);
     expect(deleted).toEqual({ code: 0, name: "a/b", deleted: true, version: 103, scope: null, epoch: null });
     expect(fieldsOf(deleted)).toEqual(documented("### `tenure value delete NAME -o json`"));

@@ -20,15 +20,21 @@ export function hasIdentity(caller: Caller, { kinds }: Pick<ForIdentities, "kind
 /** Of who was verified, or has shown nothing: what was shown and does not count is UNAUTHENTICATED, as everywhere. */
 export function identityRefusal(caller: Caller, { kinds }: ForIdentities, trustDomain: string): Refusal {
   const wanted = kinds.map((kind) => `spiffe://${trustDomain}/${kind}/<${kind === "server" ? "node id" : "name"}>`);
-  const advice = `Present a client certificate that names ${wanted.join(" or ")} (tenure cert issue), signed by this node's client CA.`;
+  const advice = `Present a client certificate that names ${wanted.join(" or ")} (${issued(kinds)}; commands take it with --cert and --client-key), signed by this node's client CA.`;
   if (caller.how === "certificate") {
     return new Refusal("tc_forbidden", `The certificate ${JSON.stringify(caller.name)} may not do this. ${advice}`);
   }
   const isForClients = kinds.includes("tc");
   if (caller.how === "anonymous") {
     const code = isForClients ? "tc_client_required" : "tc_cluster_identity_missing";
-    return new Refusal(code, `Nobody is known to call. ${advice}`);
+    return new Refusal(code, `The call came without a client certificate. ${advice}`);
   }
   const code = isForClients ? "tc_client_required" : "tc_server_required";
   return new Refusal(code, `An API key does not suffice here. ${advice}`);
+}
+
+/** How it is made: of a server's nobody makes another one for a call. */
+function issued(kinds: readonly IdentityKind[]): string {
+  const names = kinds.filter((kind) => kind !== "server").map((kind) => `--${kind} NAME`);
+  return `tenure cert issue ${names.length === 0 ? "--node-id ID" : names.join(", or ")}`;
 }

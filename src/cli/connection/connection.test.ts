@@ -50,14 +50,14 @@ describe("the files of TLS", () => {
   it("a certificate needs its key, and the message names what was given, and what is missing there", async () => {
     const of = (environment: Record<string, string>) => readConnection({}, { ...HTTPS, ...environment });
     await expect(of({ TENURE_SERVERS_CERT_FILE: "x" })).rejects.toThrow(
-      "TENURE_SERVERS_CERT_FILE needs TENURE_SERVERS_KEY_FILE beside it.",
+      "TENURE_SERVERS_CERT_FILE needs TENURE_SERVERS_KEY_FILE too.",
     );
     await expect(of({ TENURE_SERVERS_KEY_FILE: "x" })).rejects.toThrow(
-      "TENURE_SERVERS_KEY_FILE needs TENURE_SERVERS_CERT_FILE beside it.",
+      "TENURE_SERVERS_KEY_FILE needs TENURE_SERVERS_CERT_FILE too.",
     );
     const file = said('url = "https://a:1"\ncert_file = "x"');
     await expect(readConnection({}, file)).rejects.toThrow(
-      `${file.TENURE_CONFIG}: cert_file needs client_key_file beside it.`,
+      `${file.TENURE_CONFIG}: cert_file needs client_key_file too.`,
     );
     await expect(readConnection({}, file)).rejects.toBeInstanceOf(TenureError);
     await expect(readConnection({ cert: "x" }, HTTPS)).rejects.toBeInstanceOf(UsageError);

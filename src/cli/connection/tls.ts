@@ -82,7 +82,7 @@ function namedOf(name: Name, flag: string | undefined, asked: Asked): Named | un
 }
 
 function lonely({ place, from }: Named, other: Name, file: ClientFile | null): Error {
-  const text = `${from} needs ${TLS_PLACES[other][place]} beside it`;
+  const text = `${from} needs ${TLS_PLACES[other][place]} too`;
   if (place === "flag") return new UsageError(text);
   return new TenureError("CONFIG_INVALID", `${place === "field" ? `${file?.path}: ` : ""}${text}.`);
 }

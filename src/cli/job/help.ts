@@ -30,7 +30,7 @@ submit:
   --not-before WHEN       a time such as 2030-01-31T15:00:00Z, or in a duration such as 10m
   --attempts N            so many may fail (default: 3)
   --losses N              so many agents may vanish with it (default: 10)
-  --backoff BASE,MAX      the pause behind the first failure, and the longest (default: 1s,5m)
+  --backoff BASE,MAX      the initial and the maximum retry delay (default: 1s,5m)
   --timeout D             for each attempt (default: none); wait: how long to wait, at most 24h (default: for ever)
   --retention D           how long it is kept once finished (default: 7d)
   --concurrency KEY=LIMIT at most so many jobs with this key run at one time

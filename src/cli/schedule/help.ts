@@ -32,7 +32,7 @@ export const SCHEDULE = describe(
   --platform P       put: agents must be of this platform
   --attempts N       put: so many may fail
   --losses N         put: so many agents may vanish with a job
-  --backoff BASE,MAX  put: the pause behind the first failure, and the longest, such as 1s,5m
+  --backoff BASE,MAX  put: the initial and the maximum retry delay, such as 1s,5m
   --timeout D        put: for each attempt
   --retention D      put: how long a job is kept once finished
   --concurrency KEY=LIMIT  put: at most so many jobs with this key run at one time

@@ -11,6 +11,7 @@ import { UsageError } from "../kit/flags.ts";
 import { listText } from "../kit/list-output.ts";
 import { json, LIST_OUTPUTS, OUTPUTS } from "../kit/output.ts";
 import { printed, stdoutPaint } from "../kit/print.ts";
+import { untilSignal } from "../kit/until-signal.ts";
 import { checkedId, type Force, readTxnFlags, type TxnStep } from "./flags.ts";
 import { TXN } from "./help.ts";
 import { committedText, outcomeObject, rolledBackText, unknownText, viewObject, viewsTable, viewText } from "./view.ts";
@@ -20,6 +21,8 @@ const EXIT_ROLLED_BACK = ERRORS.txn_conflict.exit;
 const COSTS =
   "--force ends the transaction at this island alone, without its home. Where home comes back, or another island has ended it the other way, half of it is done, for ever";
 const EXIT_IN_DOUBT = ERRORS.OUTCOME_UNKNOWN.exit;
+const EXIT_NOT_FORCED = ERRORS.txn_conflict.exit;
+const FORCED = { commit: "committed", rollback: "rolled-back" } as const satisfies Record<Force, string>;
 
 export async function txn(args: readonly string[]): Promise<number> {
   const flags = readTxnFlags(args);
@@ -43,7 +46,15 @@ export async function txn(args: readonly string[]): Promise<number> {
 
 async function run(connection: Connection, { file, id }: Extract<TxnStep, { verb: "run" }>): Promise<number> {
   const request = requestOf(await readTransaction(file), id);
-  const outcome = await clientOf(connection).transactions.run(request);
+  const end = untilSignal();
+  const outcome = await clientOf(connection)
+    .transactions.run(request, { signal: end.signal })
+    .catch((error: unknown) => {
+      // Nothing can have arrived: there is nothing to look for under this id.
+      if (end.signal.aborted) return null;
+      throw error;
+    });
+  if (outcome === null) return end.code;
   const isJson = connection.output === "json";
   if (isJson) printed(json(outcomeObject(outcome)));
   switch (outcome.state) {
@@ -52,7 +63,8 @@ async function run(connection: Connection, { file, id }: Extract<TxnStep, { verb
     case "rolled-back":
       return complained(isJson, rolledBackText(outcome), EXIT_ROLLED_BACK);
     case "unknown":
-      return complained(isJson, unknownText(outcome), EXIT_IN_DOUBT);
+      // Who ends it by Ctrl-C needs the id too: run again without it, it could be done twice.
+      return complained(isJson, unknownText(outcome), end.signal.aborted ? end.code : EXIT_IN_DOUBT);
     default:
       return assertNever(outcome, "outcome");
   }
@@ -113,8 +125,12 @@ async function force(
   }
   const state = await clientOf(connection).transactions.replay(id, { force: how });
   if (state === null) throw notHere(id);
-  if (connection.output === "json") return printed(json({ txn_id: id, state: wire(state), forced: true }));
-  return printed(`${id} is ${shown(state)} here, by your word\n`);
+  const isForced = state === FORCED[how];
+  const isJson = connection.output === "json";
+  if (isJson) printed(json({ txn_id: id, state: wire(state), forced: isForced }));
+  if (isForced) return isJson ? 0 : printed(`${id} is ${shown(state)} here, as you have forced it\n`);
+  const text = `transaction ${id} is ${shown(state)} here: its home has answered, and home's decision counts. Nothing was forced.`;
+  return complained(isJson, text, EXIT_NOT_FORCED);
 }
 
 function costsOf({ id, home, participants }: TransactionView, how: Force): string {

@@ -18,14 +18,15 @@ committed, or nothing of it.
   --id ID            run: under this id, such as one whose outcome is not known
   --in-doubt         list: only those that are prepared here and not decided, or decided here and not done at every island
   --force            replay ID --force commit, or rollback: ends it here without home, which is gone for good. It asks first: where another
-                     island has ended it the other way, half of it is done, for ever
+                     island has ended it the other way, half of it is done, for ever. At home, commit: waits no longer for an island that is gone
   --yes              replay --force: does not ask
 ${CONNECTION_HELP}
 run needs a certificate of the kind tc or server; show, list and replay one of the kind tc or operator (--cert, --client-key). No key is enough.
 
-exit codes: 0 committed, or done; 64 wrong use; 69 rolled back (nothing of it was done, and the sentence says why), no such transaction here, no
-coordinator leads, or no server answers; 75 it is not known whether it is committed: run it again under the same id; or it is still in doubt; 77 the
-certificate may not do this; 78 a certificate that is not trusted (--ca) or can't be used (docs/errors.md)
+exit codes: 0 committed, or done; 64 wrong use; 69 rolled back (nothing of it was done, and the sentence says why), refused, no such transaction
+here, nothing was forced, no coordinator leads, or no server answers; 75 it is not known whether it is committed: run it again under the same id; or
+it is still in doubt; 77 the certificate may not do this; 78 a certificate that is not trusted (--ca) or can't be used (docs/errors.md); 130 and 143
+run was ended by SIGINT or SIGTERM
 `,
   { offers: LISTS },
 );

@@ -53,10 +53,13 @@ describe("an outcome as it is printed", () => {
     const home = { ...REASON, backendHash: null };
     expect(rolledBackText({ state: "rolled-back", id: ID, reason: home })).toContain(": VERSION_CONFLICT: v has");
     const request = { id: ID, participants: [] };
-    const text = unknownText({ state: "unknown", id: ID, request, why: "no answer in time" });
-    expect(text).toContain(
+    const unknown = { state: "unknown", id: ID, request } as const;
+    expect(unknownText({ ...unknown, code: "OUTCOME_UNKNOWN", why: "no answer in time" })).toContain(
       `not known whether transaction ${ID} is committed: no answer in time. Run it again with --id ${ID}`,
     );
+    const expired = unknownText({ ...unknown, code: "txn_expired", why: "the id is too old" });
+    expect(expired).toContain("the id is too old. This id finds it out no more: look at the values, scopes and jobs");
+    expect(expired).not.toContain("Run it again");
   });
 
   it("as an object, with nulls for what is not known", () => {
@@ -85,10 +88,12 @@ describe("an outcome as it is printed", () => {
       participants: [],
     });
     const request = { id: ID, participants: [] };
-    expect(outcomeObject({ state: "unknown", id: ID, request, why: "silence" })).toMatchObject({
-      state: "unknown",
-      reason: { code: "OUTCOME_UNKNOWN", message: "silence" },
-    });
+    expect(outcomeObject({ state: "unknown", id: ID, request, code: "OUTCOME_UNKNOWN", why: "silence" })).toMatchObject(
+      {
+        state: "unknown",
+        reason: { code: "OUTCOME_UNKNOWN", message: "silence" },
+      },
+    );
   });
 });
 
@@ -96,15 +101,16 @@ describe("what an island knows", () => {
   it("line by line", () => {
     expect(viewText(VIEW)).toBe(
       [
-        `id       ${ID}\n`,
-        "state    prepared, in doubt\n",
-        "since    2023-11-14T22:13:20.000Z\n",
-        "by       mover\n",
-        `home     ${A}\n`,
-        `islands  ${A}\n`,
-        `         ${B}\n`,
-        "locks    value orders/cursor\n",
-        "         scope orders\n",
+        `id         ${ID}\n`,
+        "state      prepared, in doubt\n",
+        "since      2023-11-14T22:13:20.000Z\n",
+        "by         mover\n",
+        `home       ${A}\n`,
+        `islands    ${A}\n`,
+        `           ${B}\n`,
+        "locks      value orders/cursor\n",
+        "           scope orders\n",
+        `waits for  ${A}\n`,
       ].join(""),
     );
     const decided = { ...VIEW, locks: [], results: [{ jobId: "j1" }], undelivered: 1, waitsFor: [B], isInDoubt: false };
@@ -124,7 +130,7 @@ describe("what an island knows", () => {
     expect(viewsTable([VIEW, waiting])).toBe(
       [
         `ID${" ".repeat(36)}STATE                SINCE                     HOME          BY     WAITS FOR     LOCKS\n`,
-        `${ID}  prepared, in doubt   2023-11-14T22:13:20.000Z  aaaaaaaaaaaa  mover  -             value orders/cursor, scope orders\n`,
+        `${ID}  prepared, in doubt   2023-11-14T22:13:20.000Z  aaaaaaaaaaaa  mover  aaaaaaaaaaaa  value orders/cursor, scope orders\n`,
         `${ID}  committed, in doubt  2023-11-14T22:13:20.000Z  aaaaaaaaaaaa  mover  bbbbbbbbbbbb  -\n`,
       ].join(""),
     );
@@ -144,7 +150,7 @@ describe("what an island knows", () => {
       results: [],
       reason: null,
       undelivered: 0,
-      waits_for: [],
+      waits_for: [A],
       settled: false,
       in_doubt: true,
     });

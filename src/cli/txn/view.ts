@@ -25,7 +25,7 @@ export function outcomeObject(outcome: TransactionOutcome): object {
     case "rolled-back":
       return { txn_id: outcome.id, state: "rolled_back", ...nothing, reason: reasonObject(outcome.reason) };
     case "unknown": {
-      const reason = { code: "OUTCOME_UNKNOWN", message: outcome.why, backend_hash: null };
+      const reason = { code: outcome.code, message: outcome.why, backend_hash: null };
       return { txn_id: outcome.id, state: "unknown", ...nothing, reason };
     }
     default:
@@ -48,8 +48,12 @@ export function rolledBackText({ id, reason }: Extract<TransactionOutcome, { sta
   return `transaction ${id} was rolled back, and nothing of it was done: ${code}${where}: ${sentence(message)}`;
 }
 
-export function unknownText({ id, why }: Extract<TransactionOutcome, { state: "unknown" }>): string {
-  return `it is not known whether transaction ${id} is committed: ${sentence(why)} Run it again with --id ${id}: that is never done twice, and says what became of it.`;
+export function unknownText({ id, code, why }: Extract<TransactionOutcome, { state: "unknown" }>): string {
+  const advice =
+    code === "txn_expired"
+      ? "This id finds it out no more: look at the values, scopes and jobs that it was to change."
+      : `Run it again with --id ${id}: that is never done twice, and says what became of it.`;
+  return `it is not known whether transaction ${id} is committed: ${sentence(why)} ${advice}`;
 }
 
 function sentence(text: string): string {
@@ -69,14 +73,14 @@ export function viewObject(view: TransactionView): object {
     results: view.results.map(resultObject),
     reason: view.reason === null ? null : reasonObject(view.reason),
     undelivered: view.undelivered,
-    waits_for: view.waitsFor,
+    waits_for: waitsFor(view),
     settled: view.isSettled,
     in_doubt: view.isInDoubt,
   };
 }
 
 export function viewText(view: TransactionView): string {
-  const { reason, locks, waitsFor, undelivered } = view;
+  const { reason, locks, undelivered } = view;
   const rows = [
     ["id", view.id],
     ["state", stateText(view)],
@@ -88,7 +92,7 @@ export function viewText(view: TransactionView): string {
     ...(view.results.length > 0 ? [["results", resultsText(view.results)]] : []),
     ...(reason === null ? [] : [["reason", `${reason.code}: ${reason.message}`]]),
     ...(undelivered > 0 ? [["jobs", `${undelivered} not delivered yet`]] : []),
-    ...waitsFor.map((hash, at) => [at === 0 ? "waits for" : "", hash]),
+    ...waitsFor(view).map((hash, at) => [at === 0 ? "waits for" : "", hash]),
   ];
   return columns(rows.map((row) => row.map(printable)));
 }
@@ -101,10 +105,17 @@ export function viewsTable(views: readonly TransactionView[], paint: Paint = PLA
     isoTime(view.atMs),
     view.home.slice(0, HASH_LETTERS),
     printable(view.by),
-    view.waitsFor.map((hash) => hash.slice(0, HASH_LETTERS)).join(" ") || "-",
+    waitsFor(view)
+      .map((hash) => hash.slice(0, HASH_LETTERS))
+      .join(" ") || "-",
     view.locks.map(printable).join(", ") || "-",
   ]);
   return table(["ID", "STATE", "SINCE", "HOME", "BY", "WAITS FOR", "LOCKS"], rows, paint);
+}
+
+/** What is prepared waits for home's decision, as the dashboard and the alert say; servers list only who has not reported a decision. */
+function waitsFor({ state, home, waitsFor: unreported }: TransactionView): readonly string[] {
+  return state === "prepared" ? [home] : unreported;
 }
 
 function stateText({ state, isInDoubt, isSettled }: TransactionView): string {

@@ -40,10 +40,10 @@ describe("tenure value", () => {
     expect(step("put a 1 --scope s --epoch 3", led)).toMatchObject({ conditions: { scope: "s", epoch: 3 } });
     expect(step("get a", { TENURE_SCOPE: "payer" })).toEqual({ verb: "get", name: "a" });
     for (const [environment, args, message] of [
-      [{ TENURE_SCOPE: "payer" }, "put a 1", "TENURE_SCOPE needs TENURE_EPOCH beside it"],
-      [{ TENURE_EPOCH: "12" }, "delete a", "TENURE_EPOCH needs TENURE_SCOPE beside it"],
+      [{ TENURE_SCOPE: "payer" }, "put a 1", "TENURE_SCOPE needs TENURE_EPOCH too"],
+      [{ TENURE_EPOCH: "12" }, "delete a", "TENURE_EPOCH needs TENURE_SCOPE too"],
       [{ ...led, TENURE_EPOCH: "x" }, "put a 1", "TENURE_EPOCH takes a whole number"],
-      [led, "put a 1 --epoch 3", "--epoch needs --scope beside it"],
+      [led, "put a 1 --epoch 3", "--epoch needs --scope too"],
     ] as const) {
       expect(() => step(args, environment)).toThrowError(new RegExp(message));
       expect(() => step(args, environment)).toThrowError(UsageError);

@@ -131,5 +131,5 @@ function conditionsOf(
 }
 
 function half(given: string, missing: string): UsageError {
-  return new UsageError(`${given} needs ${missing} beside it: an epoch is one of a scope`);
+  return new UsageError(`${given} needs ${missing} too: an epoch is one of a scope`);
 }

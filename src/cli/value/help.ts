@@ -23,7 +23,7 @@ ${CONNECTION_HELP}
 get, list and watch need the role viewer, put and delete the role client.
 
 exit codes: 0 done; 64 wrong use; 69 there is no such value, it has another version, the epoch is over, no leader, or no server answers; 75 it may have
-been done (look with get), or the servers keep as many values as they can; 77 the key may not do this; 78 a certificate that is not trusted (--ca) or
+been done (look with get), a transaction has locked it (nothing was written), or the servers keep as many values as they can; 77 the key may not do this; 78 a certificate that is not trusted (--ca) or
 can't be used (docs/errors.md); 130 and 143 watch was ended by SIGINT or SIGTERM
 `,
   { offers: LISTS },

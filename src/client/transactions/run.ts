@@ -54,7 +54,10 @@ export async function runTransaction(
   let unclear: TenureError | null = null;
   const end = (error: TenureError): TransactionOutcome => {
     const why = unclear ?? error;
-    if (unclear !== null) return { state: "unknown", id: request.id, request, why: why.message };
+    if (unclear !== null) {
+      const code = error.code === "txn_expired" ? error.code : "OUTCOME_UNKNOWN";
+      return { state: "unknown", id: request.id, request, code, why: why.message };
+    }
     signal?.throwIfAborted();
     throw why;
   };

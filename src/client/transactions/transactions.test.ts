@@ -304,6 +304,7 @@ describe("the same id", () => {
         state: "unknown",
         id: REQUEST.id,
         request: REQUEST,
+        code: "OUTCOME_UNKNOWN",
         why: expect.stringContaining("") as string,
       });
       expect(new Set(ids())).toEqual(new Set([REQUEST.id]));
@@ -343,10 +344,11 @@ describe("the same id", () => {
   it("whose id was kept and is forgotten is unknown: it may have been committed before. Under a new id it was not", async () => {
     const expired = refusal("txn_expired", 409);
     const { client } = stage({ [N1]: turns(() => expired) });
-    expect(await client.transactions.run(REQUEST)).toMatchObject({ state: "unknown", id: REQUEST.id });
+    const lost = { state: "unknown", id: REQUEST.id, code: "txn_expired" };
+    expect(await client.transactions.run(REQUEST)).toMatchObject(lost);
     const put = (t: { on(island: string): { put(name: string, value: number): unknown } }): void =>
       void t.on(A).put("x", 1);
-    expect(await client.transaction(put, { id: REQUEST.id })).toMatchObject({ state: "unknown", id: REQUEST.id });
+    expect(await client.transaction(put, { id: REQUEST.id })).toMatchObject(lost);
     await expect(client.transaction(put)).rejects.toMatchObject({ code: "txn_expired" });
   });
 

@@ -72,11 +72,13 @@ export interface RolledBackTransaction {
   readonly reason: TransactionReason;
 }
 
-/** It may have been committed, or may be yet. `client.transactions.run(request)` finds out: the same id is never done twice. */
+/** It may have been committed, or may be yet. `client.transactions.run(request)` finds out, but for `txn_expired`: the same id is never done twice. */
 export interface UnknownTransaction {
   readonly state: "unknown";
   readonly id: string;
   readonly request: TransactionRequest;
+  /** `txn_expired`: the id is too old, or forgotten: sending it again finds nothing out. Look at what it was to change. */
+  readonly code: "OUTCOME_UNKNOWN" | "txn_expired";
   /** For people. */
   readonly why: string;
 }

@@ -56,7 +56,7 @@ export async function* watchValues(caller: Caller, options: ValuesWatch): AsyncG
       }
       failure = new TenureError(
         "LOG_COMPACTED",
-        `the servers do not keep all changes of values after version ${state.point} any more. Watch without \`after\`, and compare.`,
+        `the servers do not have all changes of values after version ${state.point}: some are not kept any more, or there is no such version yet. Watch without \`after\`, and compare.`,
       );
       if (after !== undefined) throw failure;
       state.point = null;

@@ -74,7 +74,7 @@ function refused({ name }: ValueCommand, decision: Exclude<ValueDecision, { read
     case "locked":
       throw new TenureError(
         "txn_locked",
-        `Value "${name}" is locked by transaction ${decision.by}, which is not decided yet. Retry in a moment.`,
+        `Value "${name}" is locked by transaction ${decision.by}, which is not decided yet. Nothing was written. Retry in a moment; if it stays locked, \`tenure txn show ${decision.by}\` says what it waits for.`,
       );
     case "full":
       throw new TenureError("QUOTA_EXCEEDED", full(decision.what));

@@ -202,7 +202,7 @@ export class StaleEpochError extends TenureError {
   constructor(scope: string, epoch: number, options?: { cause?: unknown }) {
     super(
       "STALE_EPOCH",
-      `epoch ${epoch} of scope "${scope}" is over: another instance leads, or led since. Nothing was written; stop this work and campaign again.`,
+      `epoch ${epoch} of scope "${scope}" is over, or was never given out. Nothing was written; stop this work and campaign again.`,
       options,
     );
     this.name = "StaleEpochError";

@@ -144,6 +144,6 @@ async function* itemsOf(
 function compacted(after: number): TenureError {
   return new TenureError(
     "LOG_COMPACTED",
-    `the servers do not keep all changes of values after version ${after} any more. Watch without "after", and compare.`,
+    `the servers do not have all changes of values after version ${after}: some are not kept any more, or there is no such version yet. Watch without \`after\`, and compare.`,
   );
 }
