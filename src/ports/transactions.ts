@@ -80,7 +80,7 @@ export interface IslandCalls {
 /** A transaction as a client asks for it. */
 export interface TxnBody {
   readonly id: string;
-  /** Null: the island of the first `require`, else the smallest participant. */
+  /** Null: as `homeOf` (core/txn) chooses it. */
   readonly home: BackendHash | null;
   /** Null: the default. */
   readonly timeoutMs: number | null;

@@ -83,6 +83,20 @@ describe("a transaction over three islands", () => {
     expect([(told as TxnOutcome).home, islands.kinds("prepare")]).toEqual([C, [A, B]]);
   });
 
+  it("that moves a scope is decided where the scope is released, unless another home is named", async () => {
+    const homes: string[] = [];
+    const release = { kind: "scope-release", scope: "orders", epoch: 9 } as const;
+    const participants = bodyOf(ALL).participants.map((one) => {
+      return one.backendHash === C ? { ...one, operations: [...one.operations, release] } : one;
+    });
+    for (const home of [null, B]) {
+      const islands = new TestIslands();
+      const told = await islands.told(islands.decider().run(bodyOf([], { home, participants }), CALLER));
+      homes.push((told as TxnOutcome).home);
+    }
+    expect(homes).toEqual([C, B]);
+  });
+
   it("requires nothing at another island than its home, where it is decided", async () => {
     const islands = new TestIslands();
     const require = [{ backendHash: B, scope: "orders", epoch: 9 }];
