@@ -350,6 +350,16 @@ describe("the same id", () => {
     await expect(client.transaction(put)).rejects.toMatchObject({ code: "txn_expired" });
   });
 
+  it("whose id was too old when home decided is rolled back, also after an attempt that may have arrived", async () => {
+    const reason = { code: "txn_expired", message: "made more than 12 hours ago", backend_hash: null };
+    const recorded = { txn_id: REQUEST.id, state: "rolled_back", tc_term: 5, home: A, reason, participants: [] };
+    const { client } = stage({ [N1]: turns(() => unknown), [N2]: turns(() => Response.json(recorded)) });
+    expect(await client.transactions.run(REQUEST)).toMatchObject({
+      state: "rolled-back",
+      reason: { code: "txn_expired" },
+    });
+  });
+
   it("on servers of a release before transactions is NOT_SUPPORTED", async () => {
     const { client } = stage({ [N1]: turns(() => refusal("NOT_FOUND", 404)) });
     await expect(client.transactions.run(REQUEST)).rejects.toMatchObject({ code: "NOT_SUPPORTED" });

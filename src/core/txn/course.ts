@@ -34,13 +34,11 @@ export interface AfterCommit {
   readonly results: readonly TxnResult[];
 }
 
-/** After a rollback the client is answered with an error where its reason has one of these codes: what it asked for was never decided upon its merits. */
-const TOLD_AS_ERRORS: ReadonlySet<ErrorCode> = new Set([
-  "txn_fanout_failed",
-  "txn_conflict",
-  "txn_expired",
-  "invalid_txn_id",
-]);
+/**
+ * A rollback for one of these reasons is returned as the error of that name. `txn_expired` is not among them: as an error it is home's refusal of an id that
+ * home has forgotten, and says that nobody knows what became of it; a rollback that home has recorded because of an id's age is definite.
+ */
+const RETURNED_AS_ERRORS: ReadonlySet<ErrorCode> = new Set(["txn_fanout_failed", "txn_conflict"]);
 /** Home has another body under this id, or has forgotten it for good. */
 const NEVER_AT_HOME: ReadonlySet<ErrorCode> = new Set(["txn_conflict", "txn_expired", "invalid_txn_id"]);
 
@@ -94,7 +92,7 @@ export function afterCommit(heard: Heard): AfterCommit {
 
 /** Whether a rollback for this reason is returned as the error of this name. */
 export function errorOfRollback(reason: TxnReason | null): ErrorCode | null {
-  return reason !== null && TOLD_AS_ERRORS.has(reason.code) ? reason.code : null;
+  return reason !== null && RETURNED_AS_ERRORS.has(reason.code) ? reason.code : null;
 }
 
 /** It was committed there before: a repeated request need not say so again. */

@@ -169,6 +169,23 @@ describe("①", () => {
     expect(await islands.told(islands.decider().run(bodyOf(ALL), CALLER))).toBe("txn_expired");
   });
 
+  it.each(["txn_expired", "invalid_txn_id"] as const)(
+    "%s at an island, or by home's own clock, is an outcome once home has recorded the rollback: this is definite",
+    async (code) => {
+      for (const island of [C, A]) {
+        const islands = new TestIslands();
+        islands.at(island).refuses = code;
+        const decider = islands.decider();
+        for (let time = 0; time < 2; time++) {
+          const outcome = await islands.told(decider.run(bodyOf(ALL), CALLER));
+          expect(outcome).toMatchObject({ state: "rolled-back", reason: { code } });
+        }
+        const decided = await islands.told(decider.decide(decideOf("commit", { id: idOf(2) }), CALLER));
+        expect(decided).toMatchObject({ state: island === A ? "rollback" : "commit" });
+      }
+    },
+  );
+
   it("nothing is prepared any more once it is to be rolled back", async () => {
     const islands = new TestIslands();
     islands.at(B).refuses = "txn_locked";

@@ -69,7 +69,7 @@ export function rolledBack(id: string, code: ErrorCode, reason: Pick<TxnReason, 
 const ROLLED_BACK: Partial<Readonly<Record<ErrorCode, string>>> = {
   txn_fanout_failed: "An island could not be reached, and the transaction was rolled back.",
   txn_conflict: "Another transaction has this id at one of its islands; this one was not done.",
-  txn_expired: "This id is too old: it is not done now, and what became of it before is not kept any more.",
+  txn_expired: "What became of this id before is not kept any more; from now on nothing is done under it.",
 };
 
 export function notStaged(target: BackendHash, id: string): TenureError {
