@@ -138,7 +138,19 @@ function checkedCall(route: Route, request: FastifyRequest, traffic: Traffic): C
   const onFault = (error: unknown): void => traffic.reportFault(error, request);
   const admission = admissionOf(request, traffic);
   const turns = { inTurn, pointInTurn, takeStream };
-  return { params, query, body, path, header, audit, ...admission, admitAgain, onFault, ...turns, ...about } as Call<RouteId>;
+  return {
+    params,
+    query,
+    body,
+    path,
+    header,
+    audit,
+    ...admission,
+    admitAgain,
+    onFault,
+    ...turns,
+    ...about,
+  } as Call<RouteId>;
 }
 
 function admissionOf(request: FastifyRequest, traffic: Traffic): Admission {

@@ -86,6 +86,8 @@ export interface TxnBody {
   readonly timeoutMs: number | null;
   readonly require: readonly (TxnRequire & { readonly backendHash: BackendHash })[];
   readonly participants: readonly { readonly backendHash: BackendHash; readonly operations: readonly TxnOperation[] }[];
+  /** Of all operations, as `operationsBytes` (core/txn) has it; left out: they are not measured yet. */
+  readonly bytes?: number | undefined;
 }
 
 export interface TxnOutcome {

@@ -351,9 +351,7 @@ describe("the same id", () => {
   });
 
   it("whose id was too old when home decided is rolled back, also after an attempt that may have arrived", async () => {
-    const reason = { code: "txn_expired", message: "made more than 12 hours ago", backend_hash: null };
-    const recorded = { txn_id: REQUEST.id, state: "rolled_back", tc_term: 5, home: A, reason, participants: [] };
-    const { client } = stage({ [N1]: turns(() => unknown), [N2]: turns(() => Response.json(recorded)) });
+    const { client } = stage({ [N1]: turns(() => unknown), [N2]: turns((sent) => rolledBack(sent, "txn_expired")) });
     expect(await client.transactions.run(REQUEST)).toMatchObject({
       state: "rolled-back",
       reason: { code: "txn_expired" },

@@ -74,8 +74,8 @@ function decider({ txnDecider, nodeId }: Service): TxnDecider {
 async function run(service: Service, call: Call<"txn">): Promise<Answer> {
   const decides = decider(service);
   const body = txnBodyOf(call.body, READERS);
-  mustFit(body.participants.flatMap(({ operations }) => operations));
-  const outcome = await answerOrRefusal(decides.run(body, txnCallerOf(call)));
+  const bytes = mustFit(body.participants.flatMap(({ operations }) => operations));
+  const outcome = await answerOrRefusal(decides.run({ ...body, bytes }, txnCallerOf(call)));
   return { body: outcomeBody(outcome) };
 }
 
@@ -103,9 +103,10 @@ async function answerOrRefusal<T>(result: Promise<T>): Promise<T> {
   }
 }
 
-function mustFit(operations: readonly TxnOperation[]): void {
+function mustFit(operations: readonly TxnOperation[]): number {
   const bytes = operationsBytes(operations);
   if (bytes > TXN_BYTES_MAX) throw tooLarge(bytes, TXN_BYTES_MAX);
+  return bytes;
 }
 
 // ---- what islands ask ---------------------------------------------------------------------------------

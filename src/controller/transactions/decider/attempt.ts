@@ -10,10 +10,12 @@ import {
   afterCommit,
   type AfterHome,
   afterHome,
+  afterAsking,
   type AfterPrepare,
   afterPrepare,
   type Heard,
   isCommitted,
+  isUndecidedAtHome,
 } from "../../../core/txn/course.ts";
 import type { BackendHash, TcFence, TxnReason, TxnRequest, TxnResult } from "../../../core/txn/model.ts";
 import { sleep } from "../../../loops/time.ts";
@@ -21,14 +23,16 @@ import type { Clock } from "../../../ports/clock.ts";
 import type { CoordinatorTerm, IslandCalls, TxnOutcome } from "../../../ports/transactions.ts";
 import { TXN_APPLY_MS, TXN_CALL_AGAIN_MS, TXN_CALL_MS, TXN_HOME_PART, TXN_PREPARE_PART } from "./limits.ts";
 import type { TxnPlan } from "./plan.ts";
-import { rolledBack, unknown } from "./refusals.ts";
+import { notBegun, rolledBack, unknown } from "./refusals.ts";
 
 export interface AttemptContext {
   readonly term: Pick<CoordinatorTerm, "fence">;
   readonly calls: Pick<IslandCalls, "call">;
   readonly clock: Clock;
-  /** Homes that did not answer the last time they were asked: each attempt corrects it. */
-  readonly silent: Set<BackendHash>;
+  /** Homes that did not answer, or decided nothing, the last time: each attempt corrects it. */
+  readonly undeciding: Set<BackendHash>;
+  /** A former attempt under this id has ended without an outcome, as far as this node knows. */
+  readonly isRepeated: boolean;
 }
 
 export class Attempt {
@@ -51,8 +55,7 @@ export class Attempt {
 
   /** Rejects with OUTCOME_UNKNOWN, or with home's definite refusal. */
   async commit(): Promise<TxnOutcome> {
-    if (!(await this.#isHomeThere()))
-      throw this.#unknown(`its home ${this.#plan.header.home} does not answer; ${NOT_BEGUN}`);
+    await this.#mustDecide();
     const prepared = await this.#prepare();
     if (prepared.kind === "rollback") return this.rollBack(prepared.reason);
     if (prepared.kind !== "commit")
@@ -83,15 +86,20 @@ export class Attempt {
   }
 
   /**
-   * Whatever is prepared for a home that is away stays locked until it is back. So one that was silent the last time is asked first, with a call that
-   * does nothing: otherwise each transaction that has it for home would lock more of what islands that are there share with it.
+   * Whatever is prepared for a home that is away, or can't write, stays locked until it can. So one that decided nothing the last time is asked first, with
+   * a call that does nothing: otherwise each transaction that has it for home would lock more of what islands that are there share with it. Rejects where
+   * home decides nothing now: with its refusal, which is of this request alone.
    */
-  async #isHomeThere(): Promise<boolean> {
+  async #mustDecide(): Promise<void> {
     const { header, others } = this.#plan;
-    if (others.length === 0 || !this.#context.silent.has(header.home)) return true;
+    const { undeciding, isRepeated } = this.#context;
+    if (others.length === 0 || !undeciding.has(header.home)) return;
     const request = { kind: "recover", fence: this.#fence, after: LAST_ID } as const;
     const untilMs = this.#startedMs + header.timeoutMs * TXN_HOME_PART;
-    return (await this.#ask(header.home, request, untilMs)) !== "silent";
+    const after = afterAsking(header.home, await this.#ask(header.home, request, untilMs));
+    if (after.kind === "begin") return void undeciding.delete(header.home);
+    if (after.kind === "refused" && !isRepeated) throw notBegun(header, after);
+    throw this.#unknown(`${after.kind === "refused" ? after.message : after.why}; ${NOT_BEGUN}`);
   }
 
   async #prepare(): Promise<AfterPrepare> {
@@ -185,22 +193,21 @@ export class Attempt {
 
   /** Repeated within its time: all of them may be. */
   async #ask(island: BackendHash, request: TxnRequest, untilMs: number): Promise<Heard> {
-    const { calls, clock, silent } = this.#context;
+    const { calls, clock } = this.#context;
     for (;;) {
       if (!this.#mayAct) return "lost";
       const leftMs = untilMs - this.#nowMs;
-      if (leftMs <= 0) {
-        if (island === this.#plan.header.home) silent.add(island);
-        return "silent";
-      }
+      if (leftMs <= 0) return this.#noted(island, "silent");
       const answer = await calls.call(island, request, Math.min(leftMs, TXN_CALL_MS));
-      if (answer !== null) {
-        silent.delete(island);
-        return answer;
-      }
+      if (answer !== null) return this.#noted(island, answer);
       if (request.kind === "prepare" && this.#isRollback) return "silent";
       await sleep(clock, Math.min(TXN_CALL_AGAIN_MS, Math.max(0, untilMs - this.#nowMs)));
     }
+  }
+
+  #noted(island: BackendHash, heard: Heard): Heard {
+    if (island === this.#plan.header.home && isUndecidedAtHome(heard)) this.#context.undeciding.add(island);
+    return heard;
   }
 
   get #mayAct(): boolean {

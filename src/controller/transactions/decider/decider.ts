@@ -28,18 +28,18 @@ import {
   TXN_APPLY_MS,
   TXN_FORWARD_EXTRA_MS,
   TXN_RECOVER_RETRY_MS_MIN,
-  TXN_RUNNING_MAX,
   TXN_STAGE_WITHIN_MS,
+  TXN_UNCLEAR_MAX,
 } from "./limits.ts";
 import { type DigestOf, planOf, stagedPlanOf, type TxnPlan } from "./plan.ts";
 import { Recovery } from "./recovery.ts";
+import { Room } from "./room.ts";
 import {
   isBeingDecided,
   nobodyLeads,
   NotTheCoordinator,
   notStaged,
   otherBody,
-  overloaded,
   rolledBack,
   unregistered,
 } from "./refusals.ts";
@@ -69,10 +69,13 @@ export class Decider implements TxnDecider {
   readonly #options: DeciderOptions;
   /** Here, by id. What is forwarded is not among them: two nodes that take each other for the leader would wait for each other. */
   readonly #running = new Map<string, Running>();
-  /** Homes that did not answer the last time. */
-  readonly #silent = new Set<BackendHash>();
+  /** Homes that did not answer, or decided nothing, the last time. */
+  readonly #undeciding = new Set<BackendHash>();
+  /** Ids whose attempts here ended without an outcome: something of them may have been begun. */
+  readonly #unclear = new Set<string>();
   readonly #outcomes = { committed: 0, "rolled-back": 0, unknown: 0, refused: 0 };
-  #forwarding = 0;
+  readonly #roomToRun = new Room();
+  readonly #roomToForward = new Room();
   #forwarded = 0;
 
   constructor(options: DeciderOptions) {
@@ -144,19 +147,18 @@ export class Decider implements TxnDecider {
   }
 
   async #forward<T>(
-    { header }: TxnPlan,
+    { header, bytes }: TxnPlan,
     endpoint: string,
     send: (endpoint: string, withinMs: number) => Promise<T | null>,
   ): Promise<T> {
-    if (this.#forwarding >= TXN_RUNNING_MAX) throw overloaded(this.#forwarding);
-    this.#forwarding++;
+    const giveBack = this.#roomToForward.take(bytes);
     this.#forwarded++;
     try {
       const answer = await send(endpoint, header.timeoutMs + TXN_APPLY_MS + TXN_FORWARD_EXTRA_MS);
       if (answer === null) throw new NotTheCoordinator(endpoint, UNREACHABLE);
       return answer;
     } finally {
-      this.#forwarding--;
+      giveBack();
     }
   }
 
@@ -175,25 +177,35 @@ export class Decider implements TxnDecider {
       return running.outcome;
     }
     this.#mustBeRegistered([home, ...plan.others]);
-    if (this.#running.size >= TXN_RUNNING_MAX) throw overloaded(this.#running.size);
+    const giveBack = this.#roomToRun.take(plan.bytes);
     const { term, calls, clock } = this.#options;
-    const outcome = this.#counted(
-      begin(new Attempt({ term, calls, clock, silent: this.#silent }, plan, fence)),
-    ).finally(() => this.#running.delete(id));
+    const context = { term, calls, clock, undeciding: this.#undeciding, isRepeated: this.#unclear.has(id) };
+    const outcome = this.#counted(id, begin(new Attempt(context, plan, fence))).finally(() => {
+      giveBack();
+      this.#running.delete(id);
+    });
     this.#running.set(id, { plan, asked, outcome });
     return outcome;
   }
 
-  async #counted(attempt: Promise<TxnOutcome>): Promise<TxnOutcome> {
+  async #counted(id: string, attempt: Promise<TxnOutcome>): Promise<TxnOutcome> {
     try {
       const outcome = await attempt;
       this.#outcomes[outcome.state]++;
+      this.#unclear.delete(id);
       return outcome;
     } catch (error) {
       const isDefinite = TenureError.is(error) && error.code !== "OUTCOME_UNKNOWN";
       this.#outcomes[isDefinite ? "refused" : "unknown"]++;
+      if (!isDefinite) this.#isUnclear(id);
       throw error;
     }
+  }
+
+  #isUnclear(id: string): void {
+    const [oldest] = this.#unclear;
+    if (this.#unclear.size >= TXN_UNCLEAR_MAX && oldest !== undefined) this.#unclear.delete(oldest);
+    this.#unclear.add(id);
   }
 
   #mustBeRegistered(islands: readonly BackendHash[]): void {

@@ -1,7 +1,7 @@
 // What the decider rejects with, in words for whoever asked.
 
 import { type ErrorCode, TenureError } from "../../../core/kit/errors.ts";
-import type { BackendHash, TxnReason } from "../../../core/txn/model.ts";
+import type { BackendHash, TxnHeader, TxnReason } from "../../../core/txn/model.ts";
 
 /** As `leader_endpoint` in the error's body. */
 export class NotTheCoordinator extends TenureError {
@@ -36,6 +36,13 @@ export function overloaded(running: number): TenureError {
   );
 }
 
+export function tooManyBytes(running: number, more: number): TenureError {
+  return new TenureError(
+    "OVERLOADED",
+    `The transactions that this node runs already have ${running} bytes of operations, and there is no room for ${more} more. Nothing was done; repeat it in a moment.`,
+  );
+}
+
 /** Not definite: the one that is asked for now may be committed, and the other one be in vain. */
 export function otherBody(id: string): TenureError {
   return new TenureError(
@@ -55,6 +62,14 @@ export function unknown(id: string, why: string): TenureError {
   return new TenureError(
     "OUTCOME_UNKNOWN",
     `What became of the transaction ${id} is not known: ${why}. Repeat it with the same id and content: it is done once, and the answer says what became of it.`,
+  );
+}
+
+/** By home, before anything was prepared. */
+export function notBegun({ id, home }: TxnHeader, { code, message }: Pick<TxnReason, "code" | "message">): TenureError {
+  return new TenureError(
+    code,
+    `The home ${home} of the transaction ${id} decides nothing at this moment, so this request has begun nothing. ${message}`,
   );
 }
 
