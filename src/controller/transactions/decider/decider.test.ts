@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { TxnOutcome } from "../../../ports/transactions.ts";
-import { TXN_APPLY_MS, TXN_RUNNING_BYTES_MAX, TXN_RUNNING_MAX } from "./limits.ts";
+import { TXN_APPLY_MS, TXN_HOME_PART, TXN_RUNNING_BYTES_MAX, TXN_RUNNING_MAX } from "./limits.ts";
 import { A, B, bodyOf, C, CALLER, D, decideOf, FENCE, ID, type Sent, TestIslands } from "./test-islands.ts";
 
 const ALL = [A, B, C];
@@ -627,6 +627,21 @@ describe("a home that is away", () => {
   });
 });
 
+describe("a home that is far away", () => {
+  it("and was taken for silent is asked once: its answer comes too late for that transaction, and in time for the next", async () => {
+    const islands = new TestIslands();
+    const decider = islands.decider();
+    islands.fate = ({ target }) => (target === A ? { isLost: true } : {});
+    expect(await islands.told(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
+    const farMs = TIMEOUT_MS * TXN_HOME_PART;
+    islands.fate = ({ target }) => (target === A ? { thereMs: farMs / 2, backMs: farMs / 2 + 50 } : {});
+    expect(await islands.told(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER))).toBe("OUTCOME_UNKNOWN");
+    await islands.clock.advance(100);
+    expect(stateOf(await islands.told(decider.run(bodyOf(ALL, { id: idOf(3) }), CALLER)))).toBe("committed");
+    expect(islands.kinds("recover")).toEqual([A]);
+  });
+});
+
 describe("a home that answers, and can't write", () => {
   it.each(["DISK_FULL", "NOT_SUPPORTED"] as const)(
     "with %s has others lock for it once, and not again",
@@ -654,12 +669,27 @@ describe("a home that answers, and can't write", () => {
   it("and writes rollbacks all the same is remembered too: the next transaction locks nothing", async () => {
     const islands = new TestIslands();
     const decider = islands.decider();
-    islands.fate = ({ target, request }) => (target === A && request.kind === "commit" ? { refuse: "DISK_FULL" } : {});
+    Object.assign(islands.at(A), { refusesNew: "DISK_FULL", writesRollbacks: true });
     const first = await islands.told(decider.run(bodyOf(ALL), CALLER));
     expect(first).toMatchObject({ state: "rolled-back", reason: { code: "DISK_FULL", backendHash: null } });
-    islands.at(A).refusesNew = "DISK_FULL";
+    await islands.clock.advance(10);
+    expect(islands.phases()).toBe("rolled-back rolled-back rolled-back");
     expect(await islands.told(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER))).toBe("DISK_FULL");
     expect(islands.phases(idOf(2))).toBe("- - -");
+  });
+
+  it("says what became of an id that was begun here before, and rolls it back where it was not decided", async () => {
+    const islands = new TestIslands();
+    const decider = islands.decider();
+    expect(stateOf(await islands.told(decider.run(bodyOf(ALL), CALLER)))).toBe("committed");
+    islands.at(A).refusesNew = "DISK_FULL";
+    expect(await islands.told(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER))).toBe("OUTCOME_UNKNOWN");
+    expect(stateOf(await islands.told(decider.run(bodyOf(ALL), CALLER)))).toBe("committed");
+    islands.at(A).writesRollbacks = true;
+    const ended = await islands.told(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER));
+    expect(ended).toMatchObject({ state: "rolled-back", reason: { code: "DISK_FULL" } });
+    islands.settle();
+    expect(islands.phases(idOf(2))).toBe("rolled-back rolled-back rolled-back");
   });
 
   it("refuses this coordinator: nothing is begun, and what became of it is not known", async () => {

@@ -26,14 +26,15 @@ import type {
 import { Attempt } from "./attempt.ts";
 import {
   TXN_APPLY_MS,
+  TXN_BEGUN_MAX,
   TXN_FORWARD_EXTRA_MS,
   TXN_RECOVER_RETRY_MS_MIN,
   TXN_STAGE_WITHIN_MS,
-  TXN_UNCLEAR_MAX,
 } from "./limits.ts";
 import { type DigestOf, planOf, stagedPlanOf, type TxnPlan } from "./plan.ts";
 import { Recovery } from "./recovery.ts";
 import { Room } from "./room.ts";
+import { Undeciding } from "./undeciding.ts";
 import {
   isBeingDecided,
   nobodyLeads,
@@ -69,10 +70,9 @@ export class Decider implements TxnDecider {
   readonly #options: DeciderOptions;
   /** Here, by id. What is forwarded is not among them: two nodes that take each other for the leader would wait for each other. */
   readonly #running = new Map<string, Running>();
-  /** Homes that did not answer, or decided nothing, the last time. */
-  readonly #undeciding = new Set<BackendHash>();
-  /** Ids whose attempts here ended without an outcome: something of them may have been begun. */
-  readonly #unclear = new Set<string>();
+  readonly #undeciding = new Undeciding();
+  /** Ids of which an attempt here has begun something, the latest. */
+  readonly #begun = new Set<string>();
   readonly #outcomes = { committed: 0, "rolled-back": 0, unknown: 0, refused: 0 };
   readonly #roomToRun = new Room();
   readonly #roomToForward = new Room();
@@ -179,33 +179,34 @@ export class Decider implements TxnDecider {
     this.#mustBeRegistered([home, ...plan.others]);
     const giveBack = this.#roomToRun.take(plan.bytes);
     const { term, calls, clock } = this.#options;
-    const context = { term, calls, clock, undeciding: this.#undeciding, isRepeated: this.#unclear.has(id) };
-    const outcome = this.#counted(id, begin(new Attempt(context, plan, fence))).finally(() => {
+    const context = { term, calls, clock, undeciding: this.#undeciding, isRepeated: this.#begun.has(id) };
+    const attempt = new Attempt(context, plan, fence);
+    const outcome = this.#counted(begin(attempt)).finally(() => {
       giveBack();
       this.#running.delete(id);
+      if (attempt.hasBegun) this.#remember(id);
     });
     this.#running.set(id, { plan, asked, outcome });
     return outcome;
   }
 
-  async #counted(id: string, attempt: Promise<TxnOutcome>): Promise<TxnOutcome> {
+  async #counted(attempt: Promise<TxnOutcome>): Promise<TxnOutcome> {
     try {
       const outcome = await attempt;
       this.#outcomes[outcome.state]++;
-      this.#unclear.delete(id);
       return outcome;
     } catch (error) {
       const isDefinite = TenureError.is(error) && error.code !== "OUTCOME_UNKNOWN";
       this.#outcomes[isDefinite ? "refused" : "unknown"]++;
-      if (!isDefinite) this.#isUnclear(id);
       throw error;
     }
   }
 
-  #isUnclear(id: string): void {
-    const [oldest] = this.#unclear;
-    if (this.#unclear.size >= TXN_UNCLEAR_MAX && oldest !== undefined) this.#unclear.delete(oldest);
-    this.#unclear.add(id);
+  #remember(id: string): void {
+    this.#begun.delete(id);
+    this.#begun.add(id);
+    const [oldest] = this.#begun;
+    if (this.#begun.size > TXN_BEGUN_MAX && oldest !== undefined) this.#begun.delete(oldest);
   }
 
   #mustBeRegistered(islands: readonly BackendHash[]): void {

@@ -70,6 +70,8 @@ export class TestIsland {
   refuses: ErrorCode | null = null;
   /** Why it writes nothing. */
   refusesNew: ErrorCode | null = null;
+  /** All the same. */
+  writesRollbacks = false;
   readonly #homes: (hash: BackendHash) => TestIsland;
 
   constructor(hash: BackendHash, homes: (hash: BackendHash) => TestIsland) {
@@ -122,7 +124,8 @@ export class TestIsland {
     const found = this.kept.get(header.id);
     const one = found?.phase === "staged" ? undefined : found;
     if (one !== undefined && one.header.digest !== header.digest) return refusal("txn_conflict");
-    if (one === undefined && this.refusesNew !== null) return refusal(this.refusesNew);
+    if (one === undefined && this.refusesNew !== null && !(kind === "rollback" && this.writesRollbacks))
+      return refusal(this.refusesNew);
     switch (kind) {
       case "prepare":
         if (isHome) throw new Error("home is never prepared");
