@@ -62,7 +62,10 @@ const NOT_NOW: ReadonlySet<ErrorCode> = new Set([
 export function afterAsking(home: BackendHash, heard: Heard): AfterAsking {
   if (heard === "lost") return { kind: "unknown", why: TERM_OVER };
   if (heard === "silent") return { kind: "unknown", why: `its home ${home} does not answer` };
-  if (isStale(heard)) return { kind: "unknown", why: staleAt(home) };
+  if (isStale(heard)) {
+    const why = staleAt(home);
+    return { kind: "unknown", why };
+  }
   const refusal = heard.kind === "recovered" ? heard.refusesNew : heard.kind === "refused" ? heard : NO_ANSWER;
   if (refusal === undefined) return { kind: "begin" };
   const { code, message } = refusal;

@@ -29,8 +29,6 @@ it("one that refused is asked until it says that it decides, whatever it does me
   expect(after(["commit", REFUSED, true], ["rollback", { ...PREPARED, phase: "rolled-back" }, true])).toBe(true);
   expect(after(["commit", REFUSED, true], ["commit", { ...PREPARED, phase: "committed" }, false])).toBe(true);
   expect(after(["commit", REFUSED, true], ["recover", "silent", true], ["commit", PREPARED, false])).toBe(true);
-  expect(after(["commit", REFUSED, true], ["recover", { ...RECOVERED, refusesNew: FULL } as TxnAnswer, true])).toBe(
-    true,
-  );
+  expect(after(["commit", REFUSED, true], ["recover", { ...RECOVERED, refusesNew: FULL }, true])).toBe(true);
   expect(after(["commit", REFUSED, true], ["recover", RECOVERED, true])).toBe(false);
 });
