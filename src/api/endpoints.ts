@@ -135,9 +135,22 @@ function checkedCall(route: Route, request: FastifyRequest, traffic: Traffic): C
   const takeStream = (): (() => void) => traffic.takeStream(request);
   const admitAgain = (): void => traffic.admitAgain(request);
   const audit = (operation: string, target: string): void => void Object.assign(passage, { operation, target });
+  const onFault = (error: unknown): void => traffic.reportFault(error, request);
   const admission = admissionOf(request, traffic);
   const turns = { inTurn, pointInTurn, takeStream };
-  return { params, query, body, path, header, audit, ...admission, admitAgain, ...turns, ...about } as Call<RouteId>;
+  return {
+    params,
+    query,
+    body,
+    path,
+    header,
+    audit,
+    ...admission,
+    admitAgain,
+    onFault,
+    ...turns,
+    ...about,
+  } as Call<RouteId>;
 }
 
 function admissionOf(request: FastifyRequest, traffic: Traffic): Admission {

@@ -80,12 +80,14 @@ export interface IslandCalls {
 /** A transaction as a client asks for it. */
 export interface TxnBody {
   readonly id: string;
-  /** Null: the island of the first `require`, else the smallest participant. */
+  /** Null: as `homeOf` (core/txn) chooses it. */
   readonly home: BackendHash | null;
   /** Null: the default. */
   readonly timeoutMs: number | null;
   readonly require: readonly (TxnRequire & { readonly backendHash: BackendHash })[];
   readonly participants: readonly { readonly backendHash: BackendHash; readonly operations: readonly TxnOperation[] }[];
+  /** Of all operations, as `operationsBytes` (core/txn) has it; left out: they are not measured yet. */
+  readonly bytes?: number | undefined;
 }
 
 export interface TxnOutcome {
@@ -122,8 +124,8 @@ export interface TxnCaller {
 /** What decides: on every node; one that does not lead the coordinators forwards to the one that does, once. */
 export interface TxnDecider {
   /**
-   * Rejects with tc_unavailable, tc_not_leader (with `leaderEndpoint`), txn_conflict (definite), txn_expired (nothing comes of it from now on; whether
-   * an earlier call under this id was committed, and is forgotten, is not known any more), txn_fanout_failed (rolled back:
+   * Rejects with tc_unavailable, tc_not_leader (with `leaderEndpoint`), txn_conflict (definite), txn_expired (home has forgotten this id: nothing
+   * comes of it from now on, and whether an earlier call was committed is not known any more), txn_fanout_failed (rolled back:
    * an island can't be reached), tc_rm_unavailable (an island is not registered; nothing was done), OUTCOME_UNKNOWN: repeat it with the same id.
    */
   run(body: TxnBody, caller: TxnCaller): Promise<TxnOutcome>;

@@ -451,12 +451,21 @@ describe("POST /v1/txn/batch", () => {
     expect(answers.map((one) => elsewhereOf(one))).toEqual(answers.map(() => ({ leaderUrl: expect.anything() })));
   });
 
-  it("for another island it is refused as a whole; a fault of one is one of all", async () => {
+  it("for another island it is refused as a whole", async () => {
     await refuses(send("batchTxns", batchCall(THERE, requests).body), "txn_backend_mismatch", "batchTxns");
-    participant.says = () => {
-      throw new Error("unforeseen");
+  });
+
+  it("a fault in one is that one's answer, as alone, and is written down once; the others are answered", async () => {
+    participant.says = (request) => {
+      if (request.kind === "commit") throw new Error("unforeseen");
+      return prepared(request);
     };
-    await refuses(send("batchTxns", batchCall(HERE, requests).body), "OUTCOME_UNKNOWN", "batchTxns");
+    const got = await send("batchTxns", batchCall(HERE, requests).body);
+    fits("batchTxns", got);
+    const { answers } = got.json as { answers: { status: number; body: Record<string, unknown> }[] };
+    const codes = answers.map(({ status, body: one }) => [status, one["error"]]);
+    const fault = [503, "OUTCOME_UNKNOWN"];
+    expect(codes).toEqual(requests.map(({ kind }) => (kind === "commit" ? fault : [200, undefined])));
     expect(api.faults).toHaveLength(1);
   });
 });

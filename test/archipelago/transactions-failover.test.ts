@@ -52,9 +52,7 @@ async function quiet(): Promise<void> {
 /** Asked again with the same id until somebody says how it ended. */
 async function ended(island: TestIsland, txn: TestTxn): Promise<TxnReply> {
   let last: TxnReply | undefined;
-  // All of them definite: a transaction that was not decided in its time has expired.
-  const ends = ["txn_fanout_failed", "txn_expired"];
-  const isEnd = ({ state, error = "" }: TxnReply): boolean => state !== undefined || ends.includes(error);
+  const isEnd = ({ state, error = "" }: TxnReply): boolean => state !== undefined || error === "txn_fanout_failed";
   const heard = islands.until(`how ${txn.txn_id} ended`, PATIENT_MS, async () => {
     last = (await transactions.run(island, txn).catch(() => null))?.body ?? last;
     return last !== undefined && isEnd(last);

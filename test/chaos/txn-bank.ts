@@ -34,9 +34,8 @@ const RESOLVED_MS_MAX = 60_000;
 const THINK_MS_MAX = 20;
 const SCOPE_TTL_MS = 600_000;
 const EVENTS_PER_PAGE = 1_000;
-/** Nothing was done, or it was rolled back: as far as this call was the first. */
-/** Whichever call is answered so: no id here is so old that it was forgotten. */
-const ROLLED_BACK = ["txn_fanout_failed", "txn_expired"];
+/** It was rolled back, whichever call is answered so. */
+const ROLLED_BACK = ["txn_fanout_failed"];
 const WORDS_MAX = 200;
 const REFUSED = [
   "tc_unavailable",

@@ -31,6 +31,8 @@ export interface Call<Id extends RouteId> extends Admission {
   readonly audit: (operation: string, target: string) => void;
   /** As `isStillAdmitted`, of the caller alone. Throws what a new call would be answered with. */
   readonly admitAgain: () => void;
+  /** Writes down a fault in a part of this call that is answered by itself. */
+  readonly onFault: (error: unknown) => void;
   /** For an answer of up to a megabyte that is made by this thread: makes it when its turn comes (traffic/heavy-turns.ts). */
   readonly inTurn: InTurn;
   /** The same for the point from which a stream goes on, where that is read from the disk. */

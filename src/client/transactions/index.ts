@@ -25,7 +25,10 @@ import type {
 } from "./views.ts";
 
 export interface TransactionOptions extends CallOptions {
-  /** The island whose record decides, as `on` takes one. Left out: that of the first `require`, else the one with the smallest hash. */
+  /**
+   * The island whose record decides, as `on` takes one. Left out: that of the first `require`, else one that releases a scope, else any: the one with the
+   * smallest hash.
+   */
   readonly home?: string | undefined;
   /** How long islands may keep their locks before they ask home; 5 seconds. */
   readonly lockMs?: number | undefined;

@@ -352,6 +352,14 @@ describe("the same id", () => {
     await expect(client.transaction(put)).rejects.toMatchObject({ code: "txn_expired" });
   });
 
+  it("whose id was too old when home decided is rolled back, also after an attempt that may have arrived", async () => {
+    const { client } = stage({ [N1]: turns(() => unknown), [N2]: turns((sent) => rolledBack(sent, "txn_expired")) });
+    expect(await client.transactions.run(REQUEST)).toMatchObject({
+      state: "rolled-back",
+      reason: { code: "txn_expired" },
+    });
+  });
+
   it("on servers of a release before transactions is NOT_SUPPORTED", async () => {
     const { client } = stage({ [N1]: turns(() => refusal("NOT_FOUND", 404)) });
     await expect(client.transactions.run(REQUEST)).rejects.toMatchObject({ code: "NOT_SUPPORTED" });

@@ -24,7 +24,7 @@ export type TransactionOperation =
 export interface TransactionRequest {
   /** A UUID of version 7: it says when it was made. */
   readonly id: string;
-  /** The island whose record decides. Left out: that of the first `require`, else the one with the smallest hash. */
+  /** The island whose record decides. Left out: that of the first `require`, else one that releases a scope, else any: the one with the smallest hash. */
   readonly home?: string | undefined;
   /** How long islands may keep their locks before they ask home; 5 seconds. */
   readonly timeoutMs?: number | undefined;

@@ -89,6 +89,11 @@ const RUN_ERRORS = [
   "txn_pending",
   "txn_fanout_failed",
   "OUTCOME_UNKNOWN",
+  // Of home, before anything was begun.
+  "UNCOMMITTED_LIMIT",
+  "DISK_FULL",
+  "NOT_SUPPORTED",
+  "CLUSTER_PAUSED",
 ] as const;
 const ISLAND_ERRORS = [...WRITE_ERRORS, "NOT_SUPPORTED", "CLUSTER_PAUSED", "txn_backend_mismatch"] as const;
 const CALL_ERRORS = [...SERVER_ERRORS, ...ISLAND_ERRORS, "txn_conflict", "txn_expired", "invalid_txn_id"] as const;

@@ -217,6 +217,7 @@ export const TxnRecoveredAnswer = strict({
     }),
   ),
   next: nullable(Text),
+  refuses_new: Type.Optional(strict({ code: Text, message: Text })),
 });
 export const TxnBatchAnswer = strict({
   answers: Type.Array(strict({ status: integer(200, 599), body: Type.Unsafe<object>(Type.Object({})) })),

@@ -511,39 +511,46 @@ describe("a cluster that takes nothing new", () => {
   it.each([
     ["CLUSTER_PAUSED", "it was restored paused"],
     ["DISK_FULL", "its disk is full"],
-  ] as const)("%s: makes no promise, keeps those that it has made, and says what is decided", async (code, why) => {
-    const { islands, home, other } = await two();
-    const [kept, ended, fresh] = [1, 2, 3].map(
-      (at) =>
-        new TestTxn(islands, [
-          [home, [putting(`a${at}`, "1")]],
-          [other, [putting(`b${at}`, "2")]],
-        ]),
-    ) as [TestTxn, TestTxn, TestTxn];
-    for (const txn of [kept, ended]) await other.answer(txn.prepare(other));
-    await home.answer(kept.commit(home));
-    other.refusal = new TenureError(code, why);
-    home.refusal = other.refusal;
-    expect(phase(await other.answer(fresh.prepare(other)))).toBe(code);
-    expect(phase(await home.answer(fresh.commit(home)))).toBe(code);
-    const staging = {
-      kind: "stage",
-      id: fresh.id,
-      home: home.hash,
-      by: "client",
-      operations: [],
-      expiresInMs: 1_000,
-    } as const;
-    expect(phase(await other.answer({ ...staging, operations: [putting("x", "1")] }))).toBe(code);
-    // What was decided goes on, also the answer to who asks again, in a later term too.
-    expect(phase(await home.answer(kept.commit(home)))).toBe("committed");
-    expect(phase(await home.answer(kept.commit(home, [], { ...FENCE, term: 2 })))).toBe("committed");
-    expect(phase(await other.answer(kept.commit(other)))).toBe("committed");
-    expect(phase(await home.answer(ended.inquire()))).toBe("rolled-back");
-    await islands.clock.advance(10_000);
-    expect([other.phase(ended.id), other.value("b1"), other.phase(fresh.id)]).toEqual(["rolled-back", "2", null]);
-    expect([kept, ended].map(({ id }) => other.get(id)?.isSettled)).toEqual([true, true]);
-  });
+  ] as const)(
+    "%s: makes no promise and says so, keeps those that it has made, and says what is decided",
+    async (code, why) => {
+      const { islands, home, other } = await two();
+      const [kept, ended, fresh] = [1, 2, 3].map(
+        (at) =>
+          new TestTxn(islands, [
+            [home, [putting(`a${at}`, "1")]],
+            [other, [putting(`b${at}`, "2")]],
+          ]),
+      ) as [TestTxn, TestTxn, TestTxn];
+      for (const txn of [kept, ended]) await other.answer(txn.prepare(other));
+      await home.answer(kept.commit(home));
+      const recover = { kind: "recover", fence: FENCE, after: null } as const;
+      expect(await home.answer(recover)).not.toHaveProperty("refusesNew");
+      other.refusal = new TenureError(code, why);
+      home.refusal = other.refusal;
+      // Whoever coordinates asks before anything is prepared for it.
+      expect(await home.answer(recover)).toMatchObject({ kind: "recovered", refusesNew: { code, message: why } });
+      expect(phase(await other.answer(fresh.prepare(other)))).toBe(code);
+      expect(phase(await home.answer(fresh.commit(home)))).toBe(code);
+      const staging = {
+        kind: "stage",
+        id: fresh.id,
+        home: home.hash,
+        by: "client",
+        operations: [],
+        expiresInMs: 1_000,
+      } as const;
+      expect(phase(await other.answer({ ...staging, operations: [putting("x", "1")] }))).toBe(code);
+      // What was decided goes on, also the answer to who asks again, in a later term too.
+      expect(phase(await home.answer(kept.commit(home)))).toBe("committed");
+      expect(phase(await home.answer(kept.commit(home, [], { ...FENCE, term: 2 })))).toBe("committed");
+      expect(phase(await other.answer(kept.commit(other)))).toBe("committed");
+      expect(phase(await home.answer(ended.inquire()))).toBe("rolled-back");
+      await islands.clock.advance(10_000);
+      expect([other.phase(ended.id), other.value("b1"), other.phase(fresh.id)]).toEqual(["rolled-back", "2", null]);
+      expect([kept, ended].map(({ id }) => other.get(id)?.isSettled)).toEqual([true, true]);
+    },
+  );
 
   it("goes on when it is resumed: claims for a scope that was unlocked meanwhile too", async () => {
     const { islands, home, other } = await two();

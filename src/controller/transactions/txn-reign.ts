@@ -116,9 +116,10 @@ export class TxnReign {
     });
     // What is committed after the fence was raised: what was prepared before that is there, and no older term adds to it.
     const { applied, around } = this.#options;
-    return answer === raised
-      ? { kind: "recovered", ...applied.txns.openOf(around.self, after, TXN_RECOVERED_PAGE) }
-      : answer;
+    if (answer !== raised) return answer;
+    const { code, message } = around.refusesNew() ?? {};
+    const why = code === undefined || message === undefined ? {} : { refusesNew: { code, message } };
+    return { kind: "recovered", ...applied.txns.openOf(around.self, after, TXN_RECOVERED_PAGE), ...why };
   }
 
   /** Null: it is unknown here. */

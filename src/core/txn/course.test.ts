@@ -3,6 +3,7 @@
 import { describe, expect, it } from "vitest";
 import type { ErrorCode } from "../kit/errors.ts";
 import {
+  afterAsking,
   afterCommit,
   afterHome,
   type AfterHome,
@@ -10,6 +11,7 @@ import {
   errorOfRollback,
   type Heard,
   isCommitted,
+  isUndecidedAtHome,
 } from "./course.ts";
 import type { TxnAnswer, TxnPhase, TxnReason, TxnResult } from "./model.ts";
 
@@ -46,6 +48,30 @@ const REFUSALS: readonly ErrorCode[] = [
   "OVERLOADED",
   "NOT_SUPPORTED",
 ];
+
+describe("⓪ of a home that decided nothing the last time", () => {
+  const recovered = { kind: "recovered", open: [], next: null } as const;
+
+  it("nothing is begun while it does not answer, or says that it takes nothing new", () => {
+    expect(afterAsking(HOME, recovered)).toEqual({ kind: "begin" });
+    for (const code of ["DISK_FULL", "CLUSTER_PAUSED", "NOT_SUPPORTED", "UNCOMMITTED_LIMIT", "OVERLOADED"] as const) {
+      const why = { code, message: `because of ${code}` };
+      expect(afterAsking(HOME, { ...recovered, refusesNew: why })).toEqual({ kind: "refused", ...why });
+      expect(afterAsking(HOME, refused(code))).toEqual({ kind: "refused", ...why });
+    }
+    const others: readonly Heard[] = ["silent", "lost", STALE, refused("tc_cluster_mismatch"), is(null)];
+    const later = { code: "INTERNAL", message: "of a later release" } as const;
+    for (const heard of [...others, { ...recovered, refusesNew: later }])
+      expect(afterAsking(HOME, heard).kind).toBe("unknown");
+  });
+
+  it("it is one that is silent, or refuses without a record; a definite refusal and a later term are of the transaction", () => {
+    for (const heard of ["silent", refused("DISK_FULL"), refused("tc_cluster_mismatch")] as const)
+      expect(isUndecidedAtHome(heard)).toBe(true);
+    const definite = [refused("txn_conflict"), refused("txn_expired"), is("rolled-back"), is("committed")];
+    for (const heard of ["lost", STALE, ...definite] as const) expect(isUndecidedAtHome(heard)).toBe(false);
+  });
+});
 
 describe("① of two islands that prepare", () => {
   const after = (b: Heard | undefined, c: Heard | undefined) => {
@@ -170,9 +196,9 @@ describe("③ after home has committed", () => {
   });
 });
 
-it("a rollback whose reason is no refusal of what was asked for is told as an error", () => {
-  const told = REFUSALS.filter((code) => errorOfRollback({ ...REASON, code }) !== null);
-  expect(told).toEqual(["txn_conflict", "txn_expired", "invalid_txn_id"]);
+it("a rollback for a conflict or a silence is returned as an error; one for the age of its id is an outcome", () => {
+  const errors = REFUSALS.filter((code) => errorOfRollback({ ...REASON, code }) !== null);
+  expect(errors).toEqual(["txn_conflict"]);
   expect(errorOfRollback({ ...REASON, code: "txn_fanout_failed" })).toBe("txn_fanout_failed");
   expect(errorOfRollback(null)).toBe(null);
 });

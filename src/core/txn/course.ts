@@ -1,5 +1,6 @@
 // What the coordinator of a transaction does next, by what islands have answered (decision 69). The loop is in controller/transactions/decider.
 //
+//   ⓪ where home decided nothing the last time: does it now? ──no──▶ nothing is begun
 //   ① prepare, everywhere but at home ──all prepared──▶ ② commit at home ──committed──▶ ③ commit at the others ──▶ the client is answered
 //       │        └──refused, or silent──▶ rollback at home ──rolled back──▶ the client is answered, the others get a hint
 //       └──a later term is known there──▶ nothing more: what becomes of it is not known here
@@ -13,6 +14,12 @@ import type { BackendHash, TxnAnswer, TxnReason, TxnResult } from "./model.ts";
 
 /** What came of one call. `lost`: it was not made, because this node may not act any more. */
 export type Heard = TxnAnswer | "silent" | "lost";
+
+export type AfterAsking =
+  | { readonly kind: "begin" }
+  /** Home answers, and decides nothing at this moment. */
+  | { readonly kind: "refused"; readonly code: ErrorCode; readonly message: string }
+  | { readonly kind: "unknown"; readonly why: string };
 
 export type AfterPrepare =
   | { readonly kind: "wait" }
@@ -34,15 +41,43 @@ export interface AfterCommit {
   readonly results: readonly TxnResult[];
 }
 
-/** After a rollback the client is answered with an error where its reason has one of these codes: what it asked for was never decided upon its merits. */
-const TOLD_AS_ERRORS: ReadonlySet<ErrorCode> = new Set([
-  "txn_fanout_failed",
-  "txn_conflict",
-  "txn_expired",
-  "invalid_txn_id",
-]);
+/**
+ * A rollback for one of these reasons is returned as the error of that name. `txn_expired` is not among them: as an error it is home's refusal of an id that
+ * home has forgotten, and says that nobody knows what became of it; a rollback that home has recorded because of an id's age is definite.
+ */
+const RETURNED_AS_ERRORS: ReadonlySet<ErrorCode> = new Set(["txn_fanout_failed", "txn_conflict"]);
 /** Home has another body under this id, or has forgotten it for good. */
 const NEVER_AT_HOME: ReadonlySet<ErrorCode> = new Set(["txn_conflict", "txn_expired", "invalid_txn_id"]);
+
+/** Of an island that can't write now. They say nothing of the transaction. */
+const NOT_NOW: ReadonlySet<ErrorCode> = new Set([
+  "DISK_FULL",
+  "CLUSTER_PAUSED",
+  "NOT_SUPPORTED",
+  "UNCOMMITTED_LIMIT",
+  "OVERLOADED",
+]);
+
+/** ⓪ `heard`: to `recover`. */
+export function afterAsking(home: BackendHash, heard: Heard): AfterAsking {
+  if (heard === "lost") return { kind: "unknown", why: TERM_OVER };
+  if (heard === "silent") return { kind: "unknown", why: `its home ${home} does not answer` };
+  if (isStale(heard)) {
+    const why = staleAt(home);
+    return { kind: "unknown", why };
+  }
+  const refusal = heard.kind === "recovered" ? heard.refusesNew : heard.kind === "refused" ? heard : NO_ANSWER;
+  if (refusal === undefined) return { kind: "begin" };
+  const { code, message } = refusal;
+  if (NOT_NOW.has(code)) return { kind: "refused", code, message };
+  return { kind: "unknown", why: `its home ${home} refuses this coordinator (${code}): ${message}` };
+}
+
+/** Home was to decide, and has not: another transaction would come to the same there. */
+export function isUndecidedAtHome(heard: Heard): boolean {
+  if (heard === "silent") return true;
+  return typeof heard === "object" && heard.kind === "refused" && !NEVER_AT_HOME.has(heard.code) && !isStale(heard);
+}
 
 /** ① The first that is not prepared decides; nobody waits for the others then. */
 export function afterPrepare(others: readonly BackendHash[], heard: ReadonlyMap<BackendHash, Heard>): AfterPrepare {
@@ -94,7 +129,7 @@ export function afterCommit(heard: Heard): AfterCommit {
 
 /** Whether a rollback for this reason is returned as the error of this name. */
 export function errorOfRollback(reason: TxnReason | null): ErrorCode | null {
-  return reason !== null && TOLD_AS_ERRORS.has(reason.code) ? reason.code : null;
+  return reason !== null && RETURNED_AS_ERRORS.has(reason.code) ? reason.code : null;
 }
 
 /** It was committed there before: a repeated request need not say so again. */
@@ -102,6 +137,7 @@ export function isCommitted(heard: Heard | undefined): heard is Extract<TxnAnswe
   return typeof heard === "object" && heard.kind === "txn" && heard.phase === "committed";
 }
 
+const NO_ANSWER = { code: "INTERNAL", message: "it answered something else" } as const;
 const TERM_OVER = "this node leads the coordinators no longer";
 const PENDING: AfterCommit = { state: "pending", results: [] };
 

@@ -338,7 +338,7 @@ describe("home", () => {
   const of = (...letters: readonly string[]) =>
     letters.map((letter) => ({ backendHash: hash(letter), operations: [] }));
 
-  it("is the given one, else the island of the first requirement, else the smallest: the same, whoever asks", () => {
+  it("is the given one, else the island of the first requirement, else the smallest that releases a scope, else the smallest", () => {
     const require = [
       { backendHash: hash("c"), scope: "s", epoch: 1 },
       { backendHash: hash("a"), scope: "s", epoch: 1 },
@@ -346,6 +346,15 @@ describe("home", () => {
     expect(homeOf({ home: hash("e"), require, participants: of("b", "a") })).toBe(hash("e"));
     expect(homeOf({ home: null, require, participants: of("b", "a") })).toBe(hash("c"));
     expect(homeOf({ home: null, require: [], participants: of("b", "a", "c") })).toBe(hash("a"));
+    const releasing = (letter: string) => ({
+      backendHash: hash(letter),
+      operations: [{ kind: "value-delete" }, { kind: "scope-release" }],
+    });
+    const moved = [...of("b"), releasing("d"), releasing("c"), ...of("a")];
+    for (const participants of [moved, moved.toReversed()])
+      expect(homeOf({ home: null, require: [], participants })).toBe(hash("c"));
+    expect(homeOf({ home: null, require: [require[1]!], participants: moved })).toBe(hash("a"));
+    expect(homeOf({ home: hash("e"), require: [], participants: moved })).toBe(hash("e"));
     expect(homeOf({ home: null, require: [], participants: [] })).toBeNull();
   });
 });

@@ -7,14 +7,26 @@ const HASH = /^[0-9a-f]{64}$/;
 export interface HomeChoice {
   readonly home: BackendHash | null;
   readonly require: readonly { readonly backendHash: BackendHash }[];
-  readonly participants: readonly { readonly backendHash: BackendHash }[];
+  readonly participants: readonly {
+    readonly backendHash: BackendHash;
+    readonly operations: readonly { readonly kind: string }[];
+  }[];
 }
 
 export function isBackendHash(text: unknown): text is BackendHash {
   return typeof text === "string" && HASH.test(text);
 }
 
-/** The given one, else the island of the first `require`, else the smallest participant. Null: it names no island at all. */
+/**
+ * The given one, else the island of the first `require`, else the smallest participant that releases a scope, else the smallest participant. Null: it names
+ * no island at all. Home releases in the record of the decision, before any other island acquires: with another home a scope that is moved would be held
+ * at both for as long as the commit is on its way. The order of participants never counts: whoever repeats a request may write it down in another one.
+ */
 export function homeOf({ home, require, participants }: HomeChoice): BackendHash | null {
-  return home ?? require[0]?.backendHash ?? participants.map(({ backendHash }) => backendHash).toSorted()[0] ?? null;
+  const releasing = participants.filter(({ operations }) => operations.some(({ kind }) => kind === "scope-release"));
+  return home ?? require[0]?.backendHash ?? smallestOf(releasing) ?? smallestOf(participants) ?? null;
+}
+
+function smallestOf(participants: HomeChoice["participants"]): BackendHash | undefined {
+  return participants.map(({ backendHash }) => backendHash).toSorted()[0];
 }

@@ -164,6 +164,12 @@ export type TxnAnswer =
     }
   /** `ids`: home keeps nothing for these on this island's account any more. */
   | { readonly kind: "settled"; readonly ids: readonly string[] }
-  | { readonly kind: "recovered"; readonly open: readonly TxnOpen[]; readonly next: string | null }
+  /** `refusesNew`: why this island promises and decides nothing new at this moment; absent: it does. */
+  | {
+      readonly kind: "recovered";
+      readonly open: readonly TxnOpen[];
+      readonly next: string | null;
+      readonly refusesNew?: { readonly code: ErrorCode; readonly message: string } | undefined;
+    }
   /** Definite: this call has changed nothing. */
   | { readonly kind: "refused"; readonly code: ErrorCode; readonly message: string };

@@ -100,8 +100,11 @@ export function answerBody(id: string | null, answer: Exclude<TxnAnswer, { reado
       };
     case "settled":
       return { ids: answer.ids };
-    case "recovered":
-      return { open: answer.open.map((one) => openBody(one)), next: answer.next };
+    case "recovered": {
+      const { open, next, refusesNew } = answer;
+      const why = refusesNew === undefined ? {} : { refuses_new: refusalBody(refusesNew) };
+      return { open: open.map((one) => openBody(one)), next, ...why };
+    }
     default:
       return assertNever(answer, "answerBody");
   }
@@ -163,7 +166,10 @@ function settledIn(asked: readonly string[], { ids }: Fields): TxnAnswer | null 
   return { kind: "settled", ids: ids as readonly string[] };
 }
 
-function recoveredIn({ open, next }: Fields): TxnAnswer | null {
+function recoveredIn({ open, next, refuses_new: refuses }: Fields): TxnAnswer | null {
+  // Older servers don't send it, and decide.
+  const why = refuses === undefined ? null : reasonIn(refuses);
+  if (why === undefined || (refuses !== undefined && why === null)) return null;
   if (!Array.isArray(open) || open.length > TXNS_PER_PAGE_MAX || !(next === null || isTxnId(next))) return null;
   const found: TxnOpen[] = [];
   for (const one of open as readonly unknown[]) {
@@ -171,7 +177,13 @@ function recoveredIn({ open, next }: Fields): TxnAnswer | null {
     if (read === null) return null;
     found.push(read);
   }
-  return { kind: "recovered", open: found, next };
+  const refusesNew = why === null ? {} : { refusesNew: { code: why.code, message: why.message } };
+  return { kind: "recovered", open: found, next, ...refusesNew };
+}
+
+function refusalBody({ code, message }: Pick<TxnReason, "code" | "message">): object {
+  const { backend_hash: _, ...body } = reasonBody({ code, message, backendHash: null });
+  return body;
 }
 
 function openBody({ header, phase, waitsFor }: TxnOpen): object {

@@ -7,6 +7,7 @@ import type { TxnBody, TxnDecide } from "../../ports/transactions.ts";
 import { assertNever } from "../kit/assert.ts";
 import { type ErrorCode, ERRORS } from "../kit/errors.ts";
 import { TXN_MESSAGE_BYTES_MAX, UTF8_BYTES_PER_UNIT_MAX } from "../kit/limits.ts";
+import { homeOf } from "./home.ts";
 import { TXN_CALL_BYTES_MAX, TXN_ID_BYTES_MAX, TXN_REQUIRE_BYTES_MAX } from "./limits.ts";
 import type { BackendHash, TcFence, TxnHeader, TxnOperation, TxnReason, TxnRequest, TxnRequire } from "./model.ts";
 import {
@@ -271,11 +272,11 @@ export function txnBodyOf<Job>(body: ClientBody<Job>, readers: OperationReaders<
   };
 }
 
-/** Without a home, it is the smallest participant, as for a transaction that requires nothing. */
+/** Without a home: of what was staged nothing is known here, so it is the smallest participant. */
 export function txnDecideOf(body: DecideBody): TxnDecide {
   const { txn_id: id, state, participants, expires_at_unix: expires = null } = body;
-  const [smallest = ""] = participants.toSorted();
-  const home = body.home_backend_hash ?? smallest;
+  const named = participants.map((backendHash) => ({ backendHash, operations: [] }));
+  const home = homeOf({ home: body.home_backend_hash ?? null, require: [], participants: named }) ?? "";
   return { id, home, state, participants, expiresAtMs: expires === null ? null : expires * 1_000 };
 }
 

@@ -488,6 +488,18 @@ describe("answers of islands", () => {
     const read = (over: object, whole: object = {}): TxnAnswer | null =>
       answerOf(request, { status: 200, body: { ...good, open: [{ ...good.open[0], ...over }], ...whole } });
     expect(read({})).toEqual({ kind: "recovered", open: [one], next: ID });
+    const why = { code: "DISK_FULL", message: "no room" } as const;
+    const full = sent(answerBody(null, { kind: "recovered", open: [], next: null, refusesNew: why }));
+    expect(full).toEqual({ open: [], next: null, refuses_new: why });
+    expect(answerOf(request, { status: 200, body: full })).toEqual({
+      kind: "recovered",
+      open: [],
+      next: null,
+      refusesNew: why,
+    });
+    for (const wrong of [null, "full", {}, { code: "DISK_FULL" }]) expect(read({}, { refuses_new: wrong })).toBe(null);
+    // Of a later release.
+    expect(read({}, { refuses_new: { ...why, code: "LATER" } })).toMatchObject({ refusesNew: { code: "INTERNAL" } });
     const { txn } = good.open[0];
     for (const over of [
       { state: "staged" },

@@ -26,8 +26,13 @@ const KINDS = weighted<Exclude<BodyKind, "probe" | "conflicting">>({
 });
 const TWICE_AT_ONCE_RATE = 0.15;
 const AGAIN_MS: readonly [number, number] = [50, 1_500];
-/** After these the client knows what came of it, and that it may never come to anything. */
-const DEFINITE: readonly string[] = ["txn_conflict", "txn_expired", "invalid_txn_id", "txn_fanout_failed"];
+/** After these nothing comes of it that has not come of it before. */
+const DEFINITE = new Map<string, Parameters<Errand["done"]>[0]>([
+  ["txn_conflict", "refused"],
+  ["txn_fanout_failed", "rolled-back"],
+  // Home has forgotten it: nobody knows, and asking again does not help.
+  ["txn_expired", "unknown"],
+]);
 
 interface Errand {
   readonly asked: Asked;
@@ -175,7 +180,8 @@ export class Clients {
   }
 
   #refused(errand: Errand, call: number, { code }: TenureError): void {
-    if (DEFINITE.includes(code)) return this.#over(errand, code === "txn_fanout_failed" ? "rolled-back" : "refused");
+    const end = DEFINITE.get(code);
+    if (end !== undefined) return this.#over(errand, end);
     if (errand.call === call) this.#again(errand);
   }
 

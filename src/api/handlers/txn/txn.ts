@@ -74,8 +74,8 @@ function decider({ txnDecider, nodeId }: Service): TxnDecider {
 async function run(service: Service, call: Call<"txn">): Promise<Answer> {
   const decides = decider(service);
   const body = txnBodyOf(call.body, READERS);
-  mustFit(body.participants.flatMap(({ operations }) => operations));
-  const outcome = await answerOrRefusal(decides.run(body, txnCallerOf(call)));
+  const bytes = mustFit(body.participants.flatMap(({ operations }) => operations));
+  const outcome = await answerOrRefusal(decides.run({ ...body, bytes }, txnCallerOf(call)));
   return { body: outcomeBody(outcome) };
 }
 
@@ -103,9 +103,10 @@ async function answerOrRefusal<T>(result: Promise<T>): Promise<T> {
   }
 }
 
-function mustFit(operations: readonly TxnOperation[]): void {
+function mustFit(operations: readonly TxnOperation[]): number {
   const bytes = operationsBytes(operations);
   if (bytes > TXN_BYTES_MAX) throw tooLarge(bytes, TXN_BYTES_MAX);
+  return bytes;
 }
 
 // ---- what islands ask ---------------------------------------------------------------------------------
@@ -140,8 +141,8 @@ const ROUTE_OF = {
   settled: ROUTES.settledTxns,
 } as const satisfies Readonly<Record<BatchedCall, Route>>;
 
-/** They begin in their order; what is wrong with one of them is its own answer. */
-async function batch(service: Service, { caller, body }: Call<"batchTxns">): Promise<Answer> {
+/** They begin in their order; what is wrong with one of them is its own answer, a fault too: the others have changed something, and must be answered. */
+async function batch(service: Service, { caller, body, onFault }: Call<"batchTxns">): Promise<Answer> {
   const { backendHash } = participant(service);
   const target = body.target_backend_hash;
   if (target !== backendHash) throw otherIsland(target, backendHash);
@@ -152,7 +153,7 @@ async function batch(service: Service, { caller, body }: Call<"batchTxns">): Pro
       return { status: 200, body: (await one(service, caller, asked)).body };
     } catch (error) {
       const refused = answerTo(error, "writing", false, () => service.cluster.view());
-      if (refused.isFault) throw error;
+      if (refused.isFault) onFault(error);
       return { status: refused.status, body: { ...refused.body, detail: refused.body.message } };
     }
   });

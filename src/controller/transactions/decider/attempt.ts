@@ -6,6 +6,7 @@
 
 import type { TenureError } from "../../../core/kit/errors.ts";
 import {
+  afterAsking,
   type AfterCommit,
   afterCommit,
   type AfterHome,
@@ -15,20 +16,23 @@ import {
   type Heard,
   isCommitted,
 } from "../../../core/txn/course.ts";
-import type { BackendHash, TcFence, TxnReason, TxnRequest, TxnResult } from "../../../core/txn/model.ts";
-import { sleep } from "../../../loops/time.ts";
+import type { BackendHash, TcFence, TxnAnswer, TxnReason, TxnRequest, TxnResult } from "../../../core/txn/model.ts";
+import { sleep, within } from "../../../loops/time.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { CoordinatorTerm, IslandCalls, TxnOutcome } from "../../../ports/transactions.ts";
 import { TXN_APPLY_MS, TXN_CALL_AGAIN_MS, TXN_CALL_MS, TXN_HOME_PART, TXN_PREPARE_PART } from "./limits.ts";
 import type { TxnPlan } from "./plan.ts";
-import { rolledBack, unknown } from "./refusals.ts";
+import { notBegun, rolledBack, unknown } from "./refusals.ts";
+import type { Undeciding } from "./undeciding.ts";
 
 export interface AttemptContext {
   readonly term: Pick<CoordinatorTerm, "fence">;
   readonly calls: Pick<IslandCalls, "call">;
   readonly clock: Clock;
-  /** Homes that did not answer the last time they were asked: each attempt corrects it. */
-  readonly silent: Set<BackendHash>;
+  /** Each attempt corrects it. */
+  readonly undeciding: Undeciding;
+  /** A former attempt under this id has begun something, as far as this node knows. */
+  readonly isRepeated: boolean;
 }
 
 export class Attempt {
@@ -41,6 +45,7 @@ export class Attempt {
   readonly #preparing = new Map<BackendHash, Promise<Heard>>();
   /** Nothing more is prepared. */
   #isRollback = false;
+  #hasBegun = false;
 
   constructor(context: AttemptContext, plan: TxnPlan, fence: TcFence) {
     this.#context = context;
@@ -49,10 +54,20 @@ export class Attempt {
     this.#startedMs = context.clock.monotonicMs();
   }
 
-  /** Rejects with OUTCOME_UNKNOWN, or with home's definite refusal. */
+  /** Something was sent that may change an island. */
+  get hasBegun(): boolean {
+    return this.#hasBegun;
+  }
+
+  /** Rejects with OUTCOME_UNKNOWN, with home's definite refusal, or where home decides nothing now and this has begun nothing: with home's reason. */
   async commit(): Promise<TxnOutcome> {
-    if (!(await this.#isHomeThere()))
-      throw this.#unknown(`its home ${this.#plan.header.home} does not answer; ${NOT_BEGUN}`);
+    const refusal = await this.#refusalOfHome();
+    if (refusal !== null) {
+      if (!this.#context.isRepeated) throw notBegun(this.#plan.header, refusal);
+      // Home may have committed it before, and says so; and a rollback may have room where nothing new has.
+      return this.rollBack(refusal);
+    }
+    this.#hasBegun = true;
     const prepared = await this.#prepare();
     if (prepared.kind === "rollback") return this.rollBack(prepared.reason);
     if (prepared.kind !== "commit")
@@ -66,6 +81,7 @@ export class Attempt {
   /** As `commit`: it may be that it is committed. */
   async rollBack(reason: TxnReason): Promise<TxnOutcome> {
     this.#isRollback = true;
+    this.#hasBegun = true;
     const { header } = this.#plan;
     const request = { kind: "rollback", header, reason, fence: this.#fence } as const;
     const untilMs = Math.max(this.#untilMs, this.#nowMs + TXN_APPLY_MS);
@@ -83,15 +99,25 @@ export class Attempt {
   }
 
   /**
-   * Whatever is prepared for a home that is away stays locked until it is back. So one that was silent the last time is asked first, with a call that
-   * does nothing: otherwise each transaction that has it for home would lock more of what islands that are there share with it.
+   * Whatever is prepared for a home that is away, or can't write, stays locked until it can. So one that decided nothing the last time is asked first, with
+   * a call that does nothing: otherwise each transaction that has it for home would lock more of what islands that are there share with it. Null: home
+   * decides, as far as is known.
    */
-  async #isHomeThere(): Promise<boolean> {
+  async #refusalOfHome(): Promise<TxnReason | null> {
     const { header, others } = this.#plan;
-    if (others.length === 0 || !this.#context.silent.has(header.home)) return true;
+    if (others.length === 0 || !this.#context.undeciding.has(header.home)) return null;
+    const after = afterAsking(header.home, await this.#askWhetherItDecides(header.home));
+    if (after.kind === "unknown") throw this.#unknown(`${after.why}; ${NOT_BEGUN}`);
+    return after.kind === "begin" ? null : { code: after.code, message: after.message, backendHash: null };
+  }
+
+  /** An answer that is too late for this transaction is not for those that come after it: a home that is far away would be taken for silent for ever. */
+  #askWhetherItDecides(home: BackendHash): Promise<Heard> {
+    const { calls, clock } = this.#context;
+    if (!this.#mayAct) return Promise.resolve("lost");
     const request = { kind: "recover", fence: this.#fence, after: LAST_ID } as const;
-    const untilMs = this.#startedMs + header.timeoutMs * TXN_HOME_PART;
-    return (await this.#ask(header.home, request, untilMs)) !== "silent";
+    const answered = calls.call(home, request, TXN_CALL_MS).then((answer) => this.#noted(home, request, answer));
+    return within(clock, this.#plan.header.timeoutMs * TXN_HOME_PART, answered, "silent");
   }
 
   async #prepare(): Promise<AfterPrepare> {
@@ -185,22 +211,22 @@ export class Attempt {
 
   /** Repeated within its time: all of them may be. */
   async #ask(island: BackendHash, request: TxnRequest, untilMs: number): Promise<Heard> {
-    const { calls, clock, silent } = this.#context;
+    const { calls, clock } = this.#context;
     for (;;) {
       if (!this.#mayAct) return "lost";
       const leftMs = untilMs - this.#nowMs;
-      if (leftMs <= 0) {
-        if (island === this.#plan.header.home) silent.add(island);
-        return "silent";
-      }
+      if (leftMs <= 0) return this.#noted(island, request, null);
       const answer = await calls.call(island, request, Math.min(leftMs, TXN_CALL_MS));
-      if (answer !== null) {
-        silent.delete(island);
-        return answer;
-      }
+      if (answer !== null) return this.#noted(island, request, answer);
       if (request.kind === "prepare" && this.#isRollback) return "silent";
       await sleep(clock, Math.min(TXN_CALL_AGAIN_MS, Math.max(0, untilMs - this.#nowMs)));
     }
+  }
+
+  #noted(island: BackendHash, { kind }: TxnRequest, answer: TxnAnswer | null): Heard {
+    const heard = answer ?? "silent";
+    this.#context.undeciding.note(island, kind, heard, island === this.#plan.header.home);
+    return heard;
   }
 
   get #mayAct(): boolean {

@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import type { TxnOutcome } from "../../../ports/transactions.ts";
-import { TXN_APPLY_MS, TXN_RUNNING_MAX } from "./limits.ts";
+import { TXN_APPLY_MS, TXN_HOME_PART, TXN_RUNNING_BYTES_MAX, TXN_RUNNING_MAX } from "./limits.ts";
 import { A, B, bodyOf, C, CALLER, D, decideOf, FENCE, ID, type Sent, TestIslands } from "./test-islands.ts";
 
 const ALL = [A, B, C];
@@ -83,6 +83,20 @@ describe("a transaction over three islands", () => {
     expect([(told as TxnOutcome).home, islands.kinds("prepare")]).toEqual([C, [A, B]]);
   });
 
+  it("that moves a scope is decided where the scope is released, unless another home is named", async () => {
+    const homes: string[] = [];
+    const release = { kind: "scope-release", scope: "orders", epoch: 9 } as const;
+    const participants = bodyOf(ALL).participants.map((one) => {
+      return one.backendHash === C ? { ...one, operations: [...one.operations, release] } : one;
+    });
+    for (const home of [null, B]) {
+      const islands = new TestIslands();
+      const told = await islands.told(islands.decider().run(bodyOf([], { home, participants }), CALLER));
+      homes.push((told as TxnOutcome).home);
+    }
+    expect(homes).toEqual([C, B]);
+  });
+
   it("requires nothing at another island than its home, where it is decided", async () => {
     const islands = new TestIslands();
     const require = [{ backendHash: B, scope: "orders", epoch: 9 }];
@@ -154,6 +168,23 @@ describe("①", () => {
     };
     expect(await islands.told(islands.decider().run(bodyOf(ALL), CALLER))).toBe("txn_expired");
   });
+
+  it.each(["txn_expired", "invalid_txn_id"] as const)(
+    "%s at an island, or by home's own clock, is an outcome once home has recorded the rollback: this is definite",
+    async (code) => {
+      for (const island of [C, A]) {
+        const islands = new TestIslands();
+        islands.at(island).refuses = code;
+        const decider = islands.decider();
+        for (let time = 0; time < 2; time++) {
+          const outcome = await islands.told(decider.run(bodyOf(ALL), CALLER));
+          expect(outcome).toMatchObject({ state: "rolled-back", reason: { code } });
+        }
+        const decided = await islands.told(decider.decide(decideOf("commit", { id: idOf(2) }), CALLER));
+        expect(decided).toMatchObject({ state: island === A ? "rollback" : "commit" });
+      }
+    },
+  );
 
   it("nothing is prepared any more once it is to be rolled back", async () => {
     const islands = new TestIslands();
@@ -394,6 +425,35 @@ describe("whoever asks for the same", () => {
   });
 });
 
+describe("bytes of what runs, or is forwarded", () => {
+  const bytes = TXN_RUNNING_BYTES_MAX / 2;
+  const large = (n: number) => bodyOf([A], { id: idOf(n), bytes });
+
+  it("are bounded: what has no room is refused before anything is done, and has it when another one has ended", async () => {
+    const islands = new TestIslands();
+    islands.fate = () => ({ isLost: true });
+    const decider = islands.decider();
+    const running = [1, 2].map((n) => decider.run(large(n), CALLER));
+    await expect(decider.run(bodyOf([A], { id: idOf(3) }), CALLER)).rejects.toMatchObject({ code: "OVERLOADED" });
+    expect(islands.sent.length).toBe(2);
+    // Whoever asks for the same again joins it.
+    const joined = decider.run(large(1), CALLER);
+    await islands.told(Promise.allSettled([...running, joined]));
+    islands.fate = () => ({});
+    expect(stateOf(await islands.told(decider.run(large(4), CALLER)))).toBe("committed");
+  });
+
+  it("are bounded in the same way where they are forwarded", async () => {
+    const islands = new TestIslands({ run: () => new Promise(() => {}) });
+    islands.fence = null;
+    islands.leaderEndpoint = "https://n2:7401";
+    const decider = islands.decider();
+    for (const n of [1, 2]) void decider.run(large(n), CALLER);
+    await expect(decider.run(large(3), CALLER)).rejects.toMatchObject({ code: "OVERLOADED" });
+    expect(decider.stats().forwarded).toBe(2);
+  });
+});
+
 describe("an island that is not registered", () => {
   it.each([
     ["takes part", bodyOf([A, D])],
@@ -564,5 +624,89 @@ describe("a home that is away", () => {
     islands.sent.length = 0;
     expect(stateOf(await islands.told(decider.run(bodyOf(ALL, { id: idOf(7) }), CALLER)))).toBe("committed");
     expect(islands.kinds("recover")).toEqual([]);
+  });
+});
+
+describe("a home that is far away", () => {
+  it("and was taken for silent is asked once: its answer comes too late for that transaction, and in time for the next", async () => {
+    const islands = new TestIslands();
+    const decider = islands.decider();
+    islands.fate = ({ target }) => (target === A ? { isLost: true } : {});
+    expect(await islands.told(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
+    const farMs = TIMEOUT_MS * TXN_HOME_PART;
+    islands.fate = ({ target }) => (target === A ? { thereMs: farMs / 2, backMs: farMs / 2 + 50 } : {});
+    expect(await islands.told(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER))).toBe("OUTCOME_UNKNOWN");
+    await islands.clock.advance(100);
+    expect(stateOf(await islands.told(decider.run(bodyOf(ALL, { id: idOf(3) }), CALLER)))).toBe("committed");
+    expect(islands.kinds("recover")).toEqual([A]);
+  });
+});
+
+describe("a home that answers, and can't write", () => {
+  it.each(["DISK_FULL", "NOT_SUPPORTED"] as const)(
+    "with %s has others lock for it once, and not again",
+    async (code) => {
+      const islands = new TestIslands();
+      const decider = islands.decider();
+      islands.at(A).refusesNew = code;
+      expect(await islands.told(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
+      expect(islands.phases()).toBe("- prepared prepared");
+      // Whoever asks again under that id is not answered that nothing was begun.
+      expect(await islands.told(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
+      islands.sent.length = 0;
+      for (const n of [2, 3, 4]) {
+        expect(await islands.told(decider.run(bodyOf(ALL, { id: idOf(n) }), CALLER))).toBe(code);
+        expect(islands.phases(idOf(n))).toBe("- - -");
+      }
+      expect(islands.kinds("prepare")).toEqual([]);
+      expect(decider.stats().outcomes).toMatchObject({ refused: 3 });
+      islands.at(A).refusesNew = null;
+      expect(stateOf(await islands.told(decider.run(bodyOf(ALL, { id: idOf(5) }), CALLER)))).toBe("committed");
+      expect(islands.kinds("recover")).toEqual([A, A, A, A]);
+    },
+  );
+
+  it("and writes rollbacks all the same is remembered too: the next transaction locks nothing", async () => {
+    const islands = new TestIslands();
+    const decider = islands.decider();
+    Object.assign(islands.at(A), { refusesNew: "DISK_FULL", writesRollbacks: true });
+    const first = await islands.told(decider.run(bodyOf(ALL), CALLER));
+    expect(first).toMatchObject({ state: "rolled-back", reason: { code: "DISK_FULL", backendHash: null } });
+    await islands.clock.advance(10);
+    expect(islands.phases()).toBe("rolled-back rolled-back rolled-back");
+    expect(await islands.told(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER))).toBe("DISK_FULL");
+    expect(islands.phases(idOf(2))).toBe("- - -");
+  });
+
+  it("says what became of an id that was begun here before, and rolls it back where it was not decided", async () => {
+    const islands = new TestIslands();
+    const decider = islands.decider();
+    expect(stateOf(await islands.told(decider.run(bodyOf(ALL), CALLER)))).toBe("committed");
+    islands.at(A).refusesNew = "DISK_FULL";
+    expect(await islands.told(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER))).toBe("OUTCOME_UNKNOWN");
+    expect(stateOf(await islands.told(decider.run(bodyOf(ALL), CALLER)))).toBe("committed");
+    islands.at(A).writesRollbacks = true;
+    const ended = await islands.told(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER));
+    expect(ended).toMatchObject({ state: "rolled-back", reason: { code: "DISK_FULL" } });
+    islands.settle();
+    expect(islands.phases(idOf(2))).toBe("rolled-back rolled-back rolled-back");
+  });
+
+  it("refuses this coordinator: nothing is begun, and what became of it is not known", async () => {
+    const islands = new TestIslands();
+    const decider = islands.decider();
+    islands.fate = ({ target }) => (target === A ? { refuse: "tc_cluster_mismatch" } : {});
+    expect(await islands.told(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
+    expect(await islands.told(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER))).toBe("OUTCOME_UNKNOWN");
+    expect(islands.phases(idOf(2))).toBe("- - -");
+  });
+
+  it("only takes part: it refuses to prepare at once, and the client hears which island did, and why", async () => {
+    const islands = new TestIslands();
+    islands.at(C).refusesNew = "DISK_FULL";
+    const told = await islands.told(islands.decider().run(bodyOf(ALL), CALLER));
+    expect(told).toMatchObject({ state: "rolled-back", reason: { code: "DISK_FULL", backendHash: C } });
+    await islands.clock.advance(10);
+    expect(islands.phases()).toBe("rolled-back rolled-back -");
   });
 });

@@ -26,20 +26,21 @@ import type {
 import { Attempt } from "./attempt.ts";
 import {
   TXN_APPLY_MS,
+  TXN_BEGUN_MAX,
   TXN_FORWARD_EXTRA_MS,
   TXN_RECOVER_RETRY_MS_MIN,
-  TXN_RUNNING_MAX,
   TXN_STAGE_WITHIN_MS,
 } from "./limits.ts";
 import { type DigestOf, planOf, stagedPlanOf, type TxnPlan } from "./plan.ts";
 import { Recovery } from "./recovery.ts";
+import { Room } from "./room.ts";
+import { Undeciding } from "./undeciding.ts";
 import {
   isBeingDecided,
   nobodyLeads,
   NotTheCoordinator,
   notStaged,
   otherBody,
-  overloaded,
   rolledBack,
   unregistered,
 } from "./refusals.ts";
@@ -69,10 +70,12 @@ export class Decider implements TxnDecider {
   readonly #options: DeciderOptions;
   /** Here, by id. What is forwarded is not among them: two nodes that take each other for the leader would wait for each other. */
   readonly #running = new Map<string, Running>();
-  /** Homes that did not answer the last time. */
-  readonly #silent = new Set<BackendHash>();
+  readonly #undeciding = new Undeciding();
+  /** Ids of which an attempt here has begun something, the latest. */
+  readonly #begun = new Set<string>();
   readonly #outcomes = { committed: 0, "rolled-back": 0, unknown: 0, refused: 0 };
-  #forwarding = 0;
+  readonly #roomToRun = new Room();
+  readonly #roomToForward = new Room();
   #forwarded = 0;
 
   constructor(options: DeciderOptions) {
@@ -144,19 +147,18 @@ export class Decider implements TxnDecider {
   }
 
   async #forward<T>(
-    { header }: TxnPlan,
+    { header, bytes }: TxnPlan,
     endpoint: string,
     send: (endpoint: string, withinMs: number) => Promise<T | null>,
   ): Promise<T> {
-    if (this.#forwarding >= TXN_RUNNING_MAX) throw overloaded(this.#forwarding);
-    this.#forwarding++;
+    const giveBack = this.#roomToForward.take(bytes);
     this.#forwarded++;
     try {
       const answer = await send(endpoint, header.timeoutMs + TXN_APPLY_MS + TXN_FORWARD_EXTRA_MS);
       if (answer === null) throw new NotTheCoordinator(endpoint, UNREACHABLE);
       return answer;
     } finally {
-      this.#forwarding--;
+      giveBack();
     }
   }
 
@@ -175,11 +177,15 @@ export class Decider implements TxnDecider {
       return running.outcome;
     }
     this.#mustBeRegistered([home, ...plan.others]);
-    if (this.#running.size >= TXN_RUNNING_MAX) throw overloaded(this.#running.size);
+    const giveBack = this.#roomToRun.take(plan.bytes);
     const { term, calls, clock } = this.#options;
-    const outcome = this.#counted(
-      begin(new Attempt({ term, calls, clock, silent: this.#silent }, plan, fence)),
-    ).finally(() => this.#running.delete(id));
+    const context = { term, calls, clock, undeciding: this.#undeciding, isRepeated: this.#begun.has(id) };
+    const attempt = new Attempt(context, plan, fence);
+    const outcome = this.#counted(begin(attempt)).finally(() => {
+      giveBack();
+      this.#running.delete(id);
+      if (attempt.hasBegun) this.#remember(id);
+    });
     this.#running.set(id, { plan, asked, outcome });
     return outcome;
   }
@@ -194,6 +200,13 @@ export class Decider implements TxnDecider {
       this.#outcomes[isDefinite ? "refused" : "unknown"]++;
       throw error;
     }
+  }
+
+  #remember(id: string): void {
+    this.#begun.delete(id);
+    this.#begun.add(id);
+    const [oldest] = this.#begun;
+    if (this.#begun.size > TXN_BEGUN_MAX && oldest !== undefined) this.#begun.delete(oldest);
   }
 
   #mustBeRegistered(islands: readonly BackendHash[]): void {

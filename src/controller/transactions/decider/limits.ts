@@ -7,7 +7,7 @@
 
 /** The part of a transaction's time within which all islands have prepared. */
 export const TXN_PREPARE_PART = 0.5;
-/** The part within which a home that was silent the last time has to answer, before anything is prepared for it. */
+/** The part within which a home that decided nothing the last time has to answer, before anything is prepared for it. */
 export const TXN_HOME_PART = 0.2;
 /** After home has committed, the client waits so long for the other islands; those that have not answered are `pending`. */
 export const TXN_APPLY_MS = 1_000;
@@ -17,6 +17,10 @@ export const TXN_CALL_MS = 2_000;
 export const TXN_CALL_AGAIN_MS = 25;
 /** Transactions that one node coordinates, or forwards, at one moment. */
 export const TXN_RUNNING_MAX = 1_024;
+/** Of their operations, as JSON, those that are run and those that are forwarded each: 128 of the largest. */
+export const TXN_RUNNING_BYTES_MAX = 64 * 1024 * 1024;
+/** Ids that a node remembers because an attempt of its own has begun something. */
+export const TXN_BEGUN_MAX = 4_096;
 /** What a forwarded transaction takes longer than one that is run here: the way there, and a busy machine. */
 export const TXN_FORWARD_EXTRA_MS = 1_000;
 /** An island stages within this, or what became of it is not known. */

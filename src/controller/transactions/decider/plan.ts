@@ -4,6 +4,7 @@ import { TXN_TIMEOUT_MS } from "../../../core/kit/limits.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 import { homeOf } from "../../../core/txn/home.ts";
 import type { BackendHash, TxnHeader, TxnOperation, TxnRequire } from "../../../core/txn/model.ts";
+import { operationsBytes } from "../../../core/txn/wire-operations.ts";
 import type { TxnBody, TxnDecide } from "../../../ports/transactions.ts";
 
 export interface TxnPlan {
@@ -14,6 +15,8 @@ export interface TxnPlan {
   readonly others: readonly BackendHash[];
   /** In the order of the request; null: what was staged there. Of an island without any: none. */
   readonly operations: ReadonlyMap<BackendHash, readonly TxnOperation[] | null>;
+  /** Of them all, as `operationsBytes` has it. */
+  readonly bytes: number;
 }
 
 /** SHA-256 of all that a transaction is to do. */
@@ -35,6 +38,7 @@ export function planOf(body: TxnBody, by: string, digestOf: DigestOf): TxnPlan {
     require: body.require.map(({ scope, epoch }) => ({ scope, epoch })),
     others: othersOf(home, operations),
     operations,
+    bytes: body.bytes ?? operationsBytes(body.participants.flatMap((one) => one.operations)),
   };
 }
 
@@ -48,6 +52,7 @@ export function stagedPlanOf({ id, home, participants }: TxnDecide, by: string, 
     require: [],
     others: othersOf(home, operations),
     operations,
+    bytes: 0,
   };
 }
 

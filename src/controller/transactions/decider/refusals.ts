@@ -1,7 +1,7 @@
 // What the decider rejects with, in words for whoever asked.
 
 import { type ErrorCode, TenureError } from "../../../core/kit/errors.ts";
-import type { BackendHash, TxnReason } from "../../../core/txn/model.ts";
+import type { BackendHash, TxnHeader, TxnReason } from "../../../core/txn/model.ts";
 
 /** As `leader_endpoint` in the error's body. */
 export class NotTheCoordinator extends TenureError {
@@ -36,6 +36,13 @@ export function overloaded(running: number): TenureError {
   );
 }
 
+export function tooManyBytes(running: number, more: number): TenureError {
+  return new TenureError(
+    "OVERLOADED",
+    `The transactions that this node runs already have ${running} bytes of operations, and there is no room for ${more} more. Nothing was done; repeat it in a moment.`,
+  );
+}
+
 /** Not definite: the one that is asked for now may be committed, and the other one be in vain. */
 export function otherBody(id: string): TenureError {
   return new TenureError(
@@ -58,6 +65,14 @@ export function unknown(id: string, why: string): TenureError {
   );
 }
 
+/** By home, before anything was prepared. */
+export function notBegun({ id, home }: TxnHeader, { code, message }: Pick<TxnReason, "code" | "message">): TenureError {
+  return new TenureError(
+    code,
+    `The home ${home} of the transaction ${id} decides nothing at this moment, so this request has begun nothing. ${message}`,
+  );
+}
+
 /** Its islands do nothing of it, ever. */
 export function rolledBack(id: string, code: ErrorCode, reason: Pick<TxnReason, "message"> | null): TenureError {
   return new TenureError(
@@ -69,7 +84,7 @@ export function rolledBack(id: string, code: ErrorCode, reason: Pick<TxnReason, 
 const ROLLED_BACK: Partial<Readonly<Record<ErrorCode, string>>> = {
   txn_fanout_failed: "An island could not be reached, and the transaction was rolled back.",
   txn_conflict: "Another transaction has this id at one of its islands; this one was not done.",
-  txn_expired: "This id is too old: it is not done now, and what became of it before is not kept any more.",
+  txn_expired: "What became of this id before is not kept any more; from now on nothing is done under it.",
 };
 
 export function notStaged(target: BackendHash, id: string): TenureError {

@@ -68,6 +68,10 @@ export class TestIsland {
   fence: TcFence | null = null;
   /** What it refuses to prepare, or to commit as home. */
   refuses: ErrorCode | null = null;
+  /** Why it writes nothing. */
+  refusesNew: ErrorCode | null = null;
+  /** All the same. */
+  writesRollbacks = false;
   readonly #homes: (hash: BackendHash) => TestIsland;
 
   constructor(hash: BackendHash, homes: (hash: BackendHash) => TestIsland) {
@@ -89,7 +93,7 @@ export class TestIsland {
         this.kept.set(request.id, keptOf({ ...request, participants: [], digest: "", timeoutMs: 0 }, "staged"));
         return { kind: "txn", phase: "staged", results: [], reason: null };
       case "recover":
-        return this.#recover(request.after);
+        return { ...this.#recover(request.after), ...this.#refusesNew() };
       case "settled":
         return { kind: "settled", ids: request.ids };
       default:
@@ -120,6 +124,8 @@ export class TestIsland {
     const found = this.kept.get(header.id);
     const one = found?.phase === "staged" ? undefined : found;
     if (one !== undefined && one.header.digest !== header.digest) return refusal("txn_conflict");
+    if (one === undefined && this.refusesNew !== null && !(kind === "rollback" && this.writesRollbacks))
+      return refusal(this.refusesNew);
     switch (kind) {
       case "prepare":
         if (isHome) throw new Error("home is never prepared");
@@ -157,6 +163,10 @@ export class TestIsland {
 
   #shown({ phase, results, reason }: Kept): TxnAnswer {
     return { kind: "txn", phase, results, reason };
+  }
+
+  #refusesNew(): object {
+    return this.refusesNew === null ? {} : { refusesNew: { code: this.refusesNew, message: "it can't write" } };
   }
 
   /** Two on a page. */

@@ -81,6 +81,19 @@ describe("jobs of transactions", () => {
     expect(submitted(desk)).toEqual(["job-7-0", "job-8-0", "job-9-0"]);
   });
 
+  it("one of which is of a new class hold up those after it while there are as many classes as may be", () => {
+    const desk = new Desk(newBook({ classesMax: 1 }));
+    deliver(desk, job(7));
+    const other = job(8, 0, { spec: spec({ kind: "other" }) });
+    for (const jobs of [[other], [other, job(9)]])
+      expect(desk.decide<"deliver">({ kind: "deliver", jobs })).toMatchObject({ kind: "refused", code: "OVERLOADED" });
+    // Submitted alone, one of a class that is there is taken.
+    desk.submit(spec());
+    desk.lease(agent(), 9).leases.map((lease) => desk.result("a1-s1", lease, COMPLETED));
+    deliver(desk, other, job(9, 0, { spec: spec({ kind: "other" }) }));
+    expect(submitted(desk).slice(-2)).toEqual(["job-8-0", "job-9-0"]);
+  });
+
   it("that are out of order are a mistake of the caller: the earlier one would be left out for ever", () => {
     const desk = new Desk(newBook());
     expect(() => deliver(desk, job(8), job(7))).toThrow(/in their order/);

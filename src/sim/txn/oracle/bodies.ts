@@ -1,5 +1,6 @@
 // What clients asked for, by number: every value that a transaction puts names the number of its body, so that a record says by itself whose it is.
 
+import { homeOf } from "../../../core/txn/home.ts";
 import type { BackendHash, TxnOperation, TxnRequire } from "../../../core/txn/model.ts";
 import type { TxnBody } from "../../../ports/transactions.ts";
 
@@ -34,8 +35,7 @@ export interface Marked {
 
 export function askedOf(number: number, kind: BodyKind, body: TxnBody): Asked {
   const participants = new Map(body.participants.map(({ backendHash, operations }) => [backendHash, operations]));
-  const smallest = [...participants.keys()].toSorted()[0]!;
-  const home = body.home ?? body.require[0]?.backendHash ?? smallest;
+  const home = homeOf(body)!;
   const { id, require } = body;
   return { number, kind, id, home, require, participants, timeoutMs: body.timeoutMs ?? 5_000 };
 }

@@ -17,6 +17,9 @@ import { IslandLedger, type Together, type TxnDecided } from "./island-ledger.ts
 
 type Outcome = "committed" | "rolled-back";
 
+/** By a clock, its id is too old or is made in the future. */
+const AGE: ReadonlySet<string | undefined> = new Set(["txn_expired", "invalid_txn_id"]);
+
 /** Of one id, over all islands. */
 interface Known {
   readonly id: string;
@@ -143,6 +146,7 @@ export class TxnLedger implements Together {
       if (reason?.code === "txn_locked") this.#reached("rolled-back-for-a-lock");
       if (reason?.code === "VERSION_CONFLICT") this.#reached("rolled-back-for-a-version");
       if (reason?.code === "STALE_EPOCH") this.#reached("rolled-back-for-an-epoch");
+      if (AGE.has(reason?.code)) this.#reached("rolled-back-for-its-age");
       return this.#toldRolledBack(node, asked, known);
     }
     if (atHome !== "committed" || !this.isCommitted(asked))
@@ -207,9 +211,7 @@ export class TxnLedger implements Together {
         this.#reached("conflict-told");
         return this.#neverAfter(node, asked, known, code);
       case "txn_expired":
-      case "invalid_txn_id":
-        this.#reached("expired-told");
-        return this.#neverAfter(node, asked, known, code);
+        return this.#forgotten(node, asked, known, code);
       case "tc_unavailable":
       case "tc_not_leader":
       case "tc_rm_unavailable":
@@ -223,11 +225,16 @@ export class TxnLedger implements Together {
     }
   }
 
+  /** It may have been committed long ago. A rollback that home has recorded is an outcome, and not this. */
+  #forgotten(node: string, asked: Asked, known: Known, code: string): void {
+    known.refused.set(asked.number, code);
+    if (!this.#options.isPastAt(asked.home, asked.id))
+      this.wrong(node, `said that ${asked.id} is forgotten at its home, which would still decide it`);
+  }
+
   /** Said to be definite: of this body nothing comes. */
   #neverAfter(node: string, asked: Asked, known: Known, code: string): void {
     known.refused.set(asked.number, code);
-    // It was committed long ago, and home has forgotten it.
-    if (code === "txn_expired" && this.#options.isPastAt(asked.home, asked.id)) return;
     if (this.isCommitted(asked)) this.wrong(node, `refused ${asked.id} for good (${code}), and it is committed`);
   }
 
