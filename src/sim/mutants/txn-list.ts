@@ -54,8 +54,8 @@ export const TXN_MUTANTS: readonly Mutant[] = [
   // ---- an island that is not home ------------------------------------------------------------------------
   inRunsOf(APART)("participant-aborts-alone", "69 home decides", {
     file: RESOLVER,
-    find: '    if (answer === undefined || answer === null) return "silent";\n',
-    replace: `    if (answer === undefined || answer === null) {
+    find: '    if (answer === null) return "silent";\n',
+    replace: `    if (answer === null) {
       await actions.decided(id, { phase: "rolled-back", reason: null }).catch(() => undefined);
       return "done";
     }

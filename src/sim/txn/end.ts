@@ -61,6 +61,8 @@ async function rest(stage: TxnStage, since: string): Promise<string | null> {
 function unrest(stage: TxnStage): string | null {
   const { islands, ledger, clients } = stage;
   if (!clients.isIdle) return "clients wait for answers";
+  // A second copy goes on when the first one was answered.
+  if (stage.isAsked) return "nodes work on calls of clients";
   if (!stage.founding.isDone) return "not all accounts could be created";
   for (const { id, hash, names, servers } of islands) {
     if (servers.length < names.length) return `not all nodes of ${id} run`;

@@ -18,31 +18,44 @@ export interface Letter<T> {
   readonly arrived: (answer: Answer<T>) => void;
 }
 
+/** A letter that is on its way, or at a node that works on it. */
+export interface Underway {
+  readonly to: string;
+  /** Null: not there yet. */
+  server: TxnServer | null;
+}
+
 export interface PostOffice {
   readonly world: World;
   readonly random: Random;
   readonly lossRate: number;
   readonly server: (node: string) => TxnServer | undefined;
+  readonly underway: Set<Underway>;
 }
 
 export function post<T>(
-  { world, random, lossRate, server: serverOf }: PostOffice,
+  { world, random, lossRate, server: serverOf, underway }: PostOffice,
   { to, ask, judge, arrived }: Letter<T>,
 ): void {
   const owner = world.scheduler.owner("post");
-  const onTheWay = (fire: () => void): void => {
+  const onTheWay = (fire: (isLost: boolean) => void): void => {
     const isLost = random.chance(lossRate);
-    world.scheduler.schedule(world.nowMs + random.between(...WAY_MS), owner, () => isLost || fire());
+    world.scheduler.schedule(world.nowMs + random.between(...WAY_MS), owner, () => fire(isLost));
   };
-  onTheWay(() => {
+  const letter: Underway = { to, server: null };
+  underway.add(letter);
+  onTheWay((isLost) => {
+    letter.server = isLost ? null : (serverOf(to) ?? null);
+    if (letter.server === null) return void underway.delete(letter);
     world.call(to, () => {
       const server = serverOf(to);
-      if (server === undefined) return;
+      if (server === undefined || server !== letter.server) return void underway.delete(letter);
       const settled = (answer: Answer<T>): void => {
+        underway.delete(letter);
         if (serverOf(to) !== server) return;
         world.scheduler.trace(answer.ok ? "ok" : answer.error.code);
         judge?.(to, answer);
-        onTheWay(() => arrived(answer));
+        onTheWay((isAnswerLost) => isAnswerLost || arrived(answer));
       };
       ask(server).then(
         (value) => settled({ ok: true, value }),

@@ -13,7 +13,7 @@ import { islandIds, nodesOf, type TxnKnobs } from "./knobs.ts";
 import { TXN_GHOSTS_MAX, TXN_SIM_RESTART_AFTER_EXIT_MS } from "./limits.ts";
 import { TxnOperator } from "./operator.ts";
 import { TxnLedger } from "./oracle/txn-ledger.ts";
-import { type Letter, post } from "./post.ts";
+import { type Letter, post, type Underway } from "./post.ts";
 import { type TxnProbeCounts, reached } from "./probes.ts";
 import type { TxnRunOptions } from "./run.ts";
 import { type Question, Transport } from "./transport.ts";
@@ -47,6 +47,7 @@ export class TxnStage implements IslandStage {
   elections = 0;
   readonly #random: Random;
   readonly #posts: Random;
+  readonly #underway = new Set<Underway>();
   readonly #voters = new Map<string, { readonly self: PeerKey; readonly log: string }>();
   #messages: { left: number; readonly fire: (node: string) => void } | null = null;
   readonly #onPrepare = new Map<BackendHash, (node: string) => void>();
@@ -122,7 +123,15 @@ export class TxnStage implements IslandStage {
 
   post<T>(letter: Letter<T>): void {
     const server = (node: string): TxnServer | undefined => this.server(node);
-    post<T>({ world: this.world, random: this.#posts, lossRate: this.#lossRate, server }, letter);
+    post<T>(
+      { world: this.world, random: this.#posts, lossRate: this.#lossRate, server, underway: this.#underway },
+      letter,
+    );
+  }
+
+  /** A call of a client is on its way to a node, or a node that runs works on it. */
+  get isAsked(): boolean {
+    return [...this.#underway].some(({ to, server }) => server === null || this.server(to) === server);
   }
 
   tell(node: string, text: string): void {
