@@ -44,7 +44,7 @@ export interface TxnView {
   readonly reason: TxnReason | null;
   /** Jobs of it that are not yet in the jobs' log. */
   readonly undelivered: number;
-  /** At home: participants that have not reported. */
+  /** Prepared: home. Committed: at home participants that have not reported, elsewhere home, which has not answered the report. */
   readonly waitsFor: readonly BackendHash[];
   readonly isSettled: boolean;
   readonly isInDoubt: boolean;

@@ -30,7 +30,7 @@ function viewOf(at: number, change: Partial<TxnView> = {}): TxnView {
     results: [],
     reason: null,
     undelivered: 0,
-    waitsFor: [],
+    waitsFor: [HOME],
     isSettled: false,
     isInDoubt: true,
     ...change,

@@ -68,7 +68,6 @@ function waiting({ header, phase, atMs, locks, waitsFor }: TxnView): object {
     timeout_ms: header.timeoutMs,
     locks: locks.slice(0, TXN_LOCKS_SHOWN_MAX),
     locks_count: locks.length,
-    // Who has prepared it asks its home.
-    waits_for: phase === "prepared" ? [header.home] : waitsFor,
+    waits_for: waitsFor,
   };
 }

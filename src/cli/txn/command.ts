@@ -138,7 +138,9 @@ function costsOf({ id, home, participants }: TransactionView, how: Force): strin
   return `This ${how === "commit" ? "commits" : "rolls back"} ${id} at this island alone, without its home ${home}. Only if that island is gone for good, and none of its other islands (${participants.length} take part) has it as ${other}: else half of it is done, for ever. Look there first: tenure txn show ${id}.`;
 }
 
-function awaitedBy({ id, waitsFor }: TransactionView): string {
+function awaitedBy({ id, home, waitsFor }: TransactionView): string {
+  if (waitsFor.includes(home))
+    return `${id} is committed here, and this island then waits no longer for its home ${home} to know that. Only if that island is gone for good: it would never hear that its part is done here.`;
   return `${id} is committed here, at its home, which then waits no longer for ${waitsFor.join(", ")}. Only if that island is gone for good: if it comes back after this one has forgotten the transaction, its part is rolled back, and half of it is done, for ever.`;
 }
 

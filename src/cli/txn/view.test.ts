@@ -28,7 +28,7 @@ const VIEW: TransactionView = {
   results: [],
   reason: null,
   undelivered: 0,
-  waitsFor: [],
+  waitsFor: [A],
   isSettled: false,
   isInDoubt: true,
 };

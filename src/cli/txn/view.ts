@@ -73,7 +73,7 @@ export function viewObject(view: TransactionView): object {
     results: view.results.map(resultObject),
     reason: view.reason === null ? null : reasonObject(view.reason),
     undelivered: view.undelivered,
-    waits_for: waitsFor(view),
+    waits_for: view.waitsFor,
     settled: view.isSettled,
     in_doubt: view.isInDoubt,
   };
@@ -92,7 +92,7 @@ export function viewText(view: TransactionView): string {
     ...(view.results.length > 0 ? [["results", resultsText(view.results)]] : []),
     ...(reason === null ? [] : [["reason", `${reason.code}: ${reason.message}`]]),
     ...(undelivered > 0 ? [["jobs", `${undelivered} not delivered yet`]] : []),
-    ...waitsFor(view).map((hash, at) => [at === 0 ? "waits for" : "", hash]),
+    ...view.waitsFor.map((hash, at) => [at === 0 ? "waits for" : "", hash]),
   ];
   return columns(rows.map((row) => row.map(printable)));
 }
@@ -105,17 +105,10 @@ export function viewsTable(views: readonly TransactionView[], paint: Paint = PLA
     isoTime(view.atMs),
     view.home.slice(0, HASH_LETTERS),
     printable(view.by),
-    waitsFor(view)
-      .map((hash) => hash.slice(0, HASH_LETTERS))
-      .join(" ") || "-",
+    view.waitsFor.map((hash) => hash.slice(0, HASH_LETTERS)).join(" ") || "-",
     view.locks.map(printable).join(", ") || "-",
   ]);
   return table(["ID", "STATE", "SINCE", "HOME", "BY", "WAITS FOR", "LOCKS"], rows, paint);
-}
-
-/** What is prepared waits for home's decision, as the dashboard and the alert say; servers list only who has not reported a decision. */
-function waitsFor({ state, home, waitsFor: unreported }: TransactionView): readonly string[] {
-  return state === "prepared" ? [home] : unreported;
 }
 
 function stateText({ state, isInDoubt, isSettled }: TransactionView): string {

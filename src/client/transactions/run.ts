@@ -36,8 +36,8 @@ type Verdict =
       readonly leader?: unknown;
       readonly isHopeless?: boolean | undefined;
     }
-  /** It may have arrived. */
-  | { readonly kind: "unclear"; readonly error: TenureError };
+  /** It may have arrived. `isSaid`: a server says so, and why; otherwise nobody has answered. */
+  | { readonly kind: "unclear"; readonly error: TenureError; readonly isSaid: boolean };
 
 export async function runTransaction(
   caller: Caller,
@@ -52,6 +52,7 @@ export async function runTransaction(
   const call = { method: "POST", path: "/v1/txn", body: bodyOf(request) } as const;
   const pauses = new Pauses(timeoutMs);
   let unclear: TenureError | null = null;
+  let isSaid = false;
   const end = (error: TenureError): TransactionOutcome => {
     const why = unclear ?? error;
     if (unclear !== null) {
@@ -79,7 +80,8 @@ export async function runTransaction(
         return end(verdict.error);
       }
       if (preferred.url === url) preferred.url = undefined;
-      if (verdict.kind === "unclear") unclear = verdict.error;
+      // What a server has said of it is not replaced by a later silence, which knows less.
+      if (verdict.kind === "unclear" && (verdict.isSaid || !isSaid)) ({ error: unclear, isSaid } = verdict);
       if (line.signal.aborted) return end(verdict.error);
       isHopeless &&= verdict.kind === "later" && verdict.isHopeless === true;
       last = verdict.error;
@@ -115,7 +117,7 @@ async function verdictOf(answer: Answer, url: string, request: TransactionReques
       return refused(answer, request);
     case "silent": {
       const { isSent, code, why, cause } = answer;
-      if (isSent) return { kind: "unclear", error: unconfirmed(url, why, cause) };
+      if (isSent) return { kind: "unclear", error: unconfirmed(url, why, cause), isSaid: false };
       const error = new TenureError(code ?? "BACKEND_UNAVAILABLE", `can't reach ${url}: ${why}.`, { cause });
       return { kind: "later", error, isHopeless: code !== null && isFinal(code) };
     }
@@ -132,7 +134,7 @@ function refused(answer: Extract<Answer, { kind: "refused" }>, { id }: Transacti
     return { kind: "outcome", outcome: { state: "rolled-back", id, reason } };
   }
   const error = new TenureError(code, message);
-  if (code === "OUTCOME_UNKNOWN") return { kind: "unclear", error };
+  if (code === "OUTCOME_UNKNOWN") return { kind: "unclear", error, isSaid: true };
   if (code === "NOT_FOUND") {
     const text = "the servers know no transactions: they are of a release before these. Upgrade them.";
     return { kind: "refused", error: new TenureError("NOT_SUPPORTED", text, { cause: error }) };
@@ -151,7 +153,8 @@ async function answered(response: Response, request: TransactionRequest): Promis
   } catch (error) {
     why = reasonOf(error);
   }
-  return { kind: "unclear", error: unconfirmed(response.url, `it answered ${response.status}, ${why}`, undefined) };
+  const error = unconfirmed(response.url, `it answered ${response.status}, ${why}`, undefined);
+  return { kind: "unclear", error, isSaid: false };
 }
 
 type Said = Omit<CommittedTransaction, "state" | "id" | "term"> & {

@@ -26,6 +26,7 @@ function refusal(code: string, status: number, more: object = {}): Reply {
 
 const unavailable = refusal("tc_unavailable", 503);
 const unknown = refusal("OUTCOME_UNKNOWN", 503);
+const silentHome = refusal("OUTCOME_UNKNOWN", 503, { message: "home is silent" });
 
 function committed({ body }: Sent, states: Readonly<Record<string, string>> = {}): Reply {
   const { txn_id, participants } = body as Wire;
@@ -309,6 +310,22 @@ describe("the same id", () => {
       });
       expect(new Set(ids())).toEqual(new Set([REQUEST.id]));
     }
+  });
+
+  it("says why a server did not know, although nobody answered after that", async () => {
+    const { client } = stage({
+      [N1]: turns(
+        () => silentHome,
+        () => "never" as const,
+      ),
+    });
+    const said = await client.transactions.run(REQUEST, { timeoutMs: 2_000 });
+    const only = stage({ [N1]: turns(() => "never" as const) });
+    const unsaid = await only.client.transactions.run(REQUEST, { timeoutMs: 2_000 });
+    expect([said, unsaid]).toMatchObject([
+      { state: "unknown", why: "home is silent" },
+      { state: "unknown", why: expect.stringContaining("did not confirm") as string },
+    ]);
   });
 
   it("was certainly not done where no attempt can have arrived: then it is refused", async () => {

@@ -102,7 +102,7 @@ export interface TransactionView {
   readonly reason: TransactionReason | null;
   /** Jobs of it that are not in the island's jobs yet. */
   readonly undelivered: number;
-  /** At home: islands that have not said that it is done there. */
+  /** Prepared: home. Committed: at home the islands that have not reported that it is done, elsewhere home, which has not answered the report. */
   readonly waitsFor: readonly string[];
   readonly isSettled: boolean;
   readonly isInDoubt: boolean;

@@ -338,7 +338,8 @@ describe("holes and sentences of the design, at one island", () => {
     await other.answer(txn.commit(other));
     await islands.clock.advance(48 * 3_600_000);
     expect([other.get(txn.id)?.isSettled, home.get(txn.id)?.isSettled]).toEqual([false, false]);
-    expect(home.get(txn.id)?.waitsFor).toEqual([other.hash]);
+    // Each for the other one: home for the report, and this island for home's answer to it.
+    expect([home.get(txn.id)?.waitsFor, other.get(txn.id)?.waitsFor]).toEqual([[other.hash], [home.hash]]);
     islands.away.clear();
     await islands.clock.advance(10_000);
     expect([other.get(txn.id)?.isSettled, home.get(txn.id)?.isSettled]).toEqual([true, true]);

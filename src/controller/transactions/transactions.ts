@@ -117,7 +117,7 @@ export class TransactionsService implements TxnParticipant {
 
   get(id: string): TxnView | null {
     const state = this.#options.applied.txns.get(id);
-    return state === undefined ? null : viewOf(state);
+    return state === undefined ? null : viewOf(state, this.backendHash);
   }
 
   list({
@@ -134,7 +134,7 @@ export class TransactionsService implements TxnParticipant {
     for (const state of inDoubt ? txns.live(after) : txns.from(after)) {
       if (inDoubt && !isInDoubt(state)) continue;
       if (transactions.length >= limit) return { transactions, next: transactions.at(-1)!.header.id };
-      transactions.push(viewOf(state));
+      transactions.push(viewOf(state, this.backendHash));
     }
     return { transactions, next: null };
   }

@@ -1,9 +1,11 @@
 // What a node shows of a transaction: the applied state.
 
 import { type LockKey, locksOf, type TxnOperation, type TxnState, waitsFor } from "../../core/txn/index.ts";
+import type { BackendHash } from "../../core/txn/model.ts";
 import type { TxnView } from "../../ports/transactions.ts";
 
-export function viewOf(state: TxnState): TxnView {
+/** `self`: this island. */
+export function viewOf(state: TxnState, self: BackendHash): TxnView {
   const { header, phase, atMs, results, reason, outbox, isSettled } = state;
   return {
     header,
@@ -13,10 +15,19 @@ export function viewOf(state: TxnState): TxnView {
     results,
     reason,
     undelivered: outbox.length,
-    waitsFor: waitsFor(state),
+    waitsFor: awaited(state, self),
     isSettled,
     isInDoubt: isInDoubt(state),
   };
+}
+
+/** Prepared: home has to decide. Committed: at home, who has not reported; elsewhere home, which has not answered this island's report. */
+function awaited(state: TxnState, self: BackendHash): readonly BackendHash[] {
+  const { home, participants } = state.header;
+  const unreported = waitsFor(state);
+  // Under a former hash of this island nobody is asked, and nothing reported.
+  const reports = unreported.length > 0 && home !== self && participants.includes(self);
+  return state.phase === "prepared" || reports ? [home] : unreported;
 }
 
 /** Prepared and not decided, or decided here as home and not done everywhere. */

@@ -40,7 +40,11 @@ function stateProblem(view: TxnsView, operation: TxnOperation): Refusal | null {
       const version = view.values.get(name)?.version ?? 0;
       if (ifVersion === null || ifVersion === version) return null;
       const now = version === 0 ? "there is no such value" : `it has version ${version}`;
-      return { code: "VERSION_CONFLICT", message: `The value "${name}" does not have version ${ifVersion}: ${now}.` };
+      const message =
+        ifVersion === 0
+          ? `There is a value "${name}" already: ${now}.`
+          : `The value "${name}" does not have version ${ifVersion}: ${now}.`;
+      return { code: "VERSION_CONFLICT", message };
     }
     case "scope-release":
       return requireProblem(view, [operation]);

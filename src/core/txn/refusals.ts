@@ -25,7 +25,7 @@ export function clockProblem(id: string, atMs: number): Refusal | null {
 
 export function horizonProblem(view: TxnsView, id: string): Refusal | null {
   if (!isForgotten(view, id)) return null;
-  const message = `This island has forgotten transactions as late as ${id}, and can't tell whether it was decided. Make a new one.`;
+  const message = `This island has forgotten transactions as late as ${id}, and can't tell whether it was decided. Read what it was to change before you make a new one.`;
   return { code: "txn_expired", message };
 }
 

@@ -25,7 +25,7 @@ export function unregistered(islands: readonly BackendHash[]): TenureError {
   const who = islands.length === 1 ? `The island ${islands[0]} is` : `The islands ${islands.join(", ")} are`;
   return new TenureError(
     "tc_rm_unavailable",
-    `${who} not registered: nothing was done. GET /v1/tc/rm/list says which are; an island registers itself when one of its nodes joins the coordinators.`,
+    `${who} not registered: nothing was done. tenure tc rm list (GET /v1/tc/rm/list) says which are; an island registers itself when one of its nodes joins the coordinators.`,
   );
 }
 
