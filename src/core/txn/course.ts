@@ -58,7 +58,16 @@ const NOT_NOW: ReadonlySet<ErrorCode> = new Set([
   "OVERLOADED",
 ]);
 
-/** ⓪ `heard`: to `recover`. */
+/** Until somebody does something about it. */
+const LASTING: ReadonlySet<ErrorCode> = new Set([
+  "DISK_FULL",
+  "CLUSTER_PAUSED",
+  "NOT_SUPPORTED",
+  "tc_cluster_mismatch",
+  "invalid_term",
+]);
+
+/** ⓪ `heard`: to `recover`, or to what home was to decide. */
 export function afterAsking(home: BackendHash, heard: Heard): AfterAsking {
   if (heard === "lost") return { kind: "unknown", why: TERM_OVER };
   if (heard === "silent") return { kind: "unknown", why: `its home ${home} does not answer` };
@@ -73,10 +82,9 @@ export function afterAsking(home: BackendHash, heard: Heard): AfterAsking {
   return { kind: "unknown", why: `its home ${home} refuses this coordinator (${code}): ${message}` };
 }
 
-/** Home was to decide, and has not: another transaction would come to the same there. */
+/** Home was to decide, and has not, for a reason that lasts: another transaction would come to the same there. Other refusals are of one call alone. */
 export function isUndecidedAtHome(heard: Heard): boolean {
-  if (heard === "silent") return true;
-  return typeof heard === "object" && heard.kind === "refused" && !NEVER_AT_HOME.has(heard.code) && !isStale(heard);
+  return heard === "silent" || (typeof heard === "object" && heard.kind === "refused" && LASTING.has(heard.code));
 }
 
 /** ① The first that is not prepared decides; nobody waits for the others then. */

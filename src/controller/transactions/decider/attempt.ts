@@ -6,7 +6,6 @@
 
 import type { TenureError } from "../../../core/kit/errors.ts";
 import {
-  afterAsking,
   type AfterCommit,
   afterCommit,
   type AfterHome,
@@ -22,6 +21,7 @@ import type { Clock } from "../../../ports/clock.ts";
 import type { CoordinatorTerm, IslandCalls, TxnOutcome } from "../../../ports/transactions.ts";
 import { TXN_APPLY_MS, TXN_CALL_AGAIN_MS, TXN_CALL_MS, TXN_HOME_PART, TXN_PREPARE_PART } from "./limits.ts";
 import type { TxnPlan } from "./plan.ts";
+import { isSameFence } from "./same-fence.ts";
 import { notBegun, rolledBack, unknown } from "./refusals.ts";
 import type { Undeciding } from "./undeciding.ts";
 
@@ -98,26 +98,21 @@ export class Attempt {
     return this.#startedMs + this.#plan.header.timeoutMs;
   }
 
-  /**
-   * Whatever is prepared for a home that is away, or can't write, stays locked until it can. So one that decided nothing the last time is asked first, with
-   * a call that does nothing: otherwise each transaction that has it for home would lock more of what islands that are there share with it. Null: home
-   * decides, as far as is known.
-   */
+  /** Null: home decides, as far as is known. One that was silent may answer in a moment. */
   async #refusalOfHome(): Promise<TxnReason | null> {
+    const { undeciding, clock } = this.#context;
     const { header, others } = this.#plan;
-    if (others.length === 0 || !this.#context.undeciding.has(header.home)) return null;
-    const after = afterAsking(header.home, await this.#askWhetherItDecides(header.home));
-    if (after.kind === "unknown") throw this.#unknown(`${after.why}; ${NOT_BEGUN}`);
-    return after.kind === "begin" ? null : { code: after.code, message: after.message, backendHash: null };
-  }
-
-  /** An answer that is too late for this transaction is not for those that come after it: a home that is far away would be taken for silent for ever. */
-  #askWhetherItDecides(home: BackendHash): Promise<Heard> {
-    const { calls, clock } = this.#context;
-    if (!this.#mayAct) return Promise.resolve("lost");
-    const request = { kind: "recover", fence: this.#fence, after: LAST_ID } as const;
-    const answered = calls.call(home, request, TXN_CALL_MS).then((answer) => this.#noted(home, request, answer));
-    return within(clock, this.#plan.header.timeoutMs * TXN_HOME_PART, answered, "silent");
+    if (others.length === 0) return null;
+    let note = undeciding.of(header.home);
+    if (note?.isSilent === true) {
+      await within(clock, header.timeoutMs * TXN_HOME_PART, note.question, null);
+      note = undeciding.of(header.home);
+    }
+    if (!this.#mayAct) throw this.#unknown(`${TERM_OVER}; ${NOT_BEGUN}`);
+    if (note === null) return null;
+    if (note.why.kind === "unknown") throw this.#unknown(`${note.why.why}; ${NOT_BEGUN}`);
+    const { code, message } = note.why;
+    return { code, message, backendHash: null };
   }
 
   async #prepare(): Promise<AfterPrepare> {
@@ -215,17 +210,17 @@ export class Attempt {
     for (;;) {
       if (!this.#mayAct) return "lost";
       const leftMs = untilMs - this.#nowMs;
-      if (leftMs <= 0) return this.#noted(island, request, null);
+      if (leftMs <= 0) return this.#noted(island, null);
       const answer = await calls.call(island, request, Math.min(leftMs, TXN_CALL_MS));
-      if (answer !== null) return this.#noted(island, request, answer);
+      if (answer !== null) return this.#noted(island, answer);
       if (request.kind === "prepare" && this.#isRollback) return "silent";
       await sleep(clock, Math.min(TXN_CALL_AGAIN_MS, Math.max(0, untilMs - this.#nowMs)));
     }
   }
 
-  #noted(island: BackendHash, { kind }: TxnRequest, answer: TxnAnswer | null): Heard {
+  #noted(island: BackendHash, answer: TxnAnswer | null): Heard {
     const heard = answer ?? "silent";
-    this.#context.undeciding.note(island, kind, heard, island === this.#plan.header.home);
+    this.#context.undeciding.note(island, this.#fence, heard, island === this.#plan.header.home);
     return heard;
   }
 
@@ -250,18 +245,7 @@ export class Attempt {
   }
 }
 
-/** The same term of the same coordinators: a term that was lost and won again is another one. */
-export function isSameFence(now: TcFence | null, begun: TcFence): boolean {
-  return (
-    now !== null &&
-    now.term === begun.term &&
-    now.clusterId === begun.clusterId &&
-    now.recoveredBy === begun.recoveredBy
-  );
-}
-
-/** No id comes after it. */
-const LAST_ID = "ffffffff-ffff-7fff-bfff-ffffffffffff";
+const TERM_OVER = "this node leads the coordinators no longer";
 const NOT_BEGUN = "this request has begun nothing, and a former one of the same id may have";
 const PENDING: AfterCommit = { state: "pending", results: [] };
 const ROLLED_BACK: AfterCommit = { state: "rolled-back", results: [] };

@@ -70,7 +70,7 @@ export class Decider implements TxnDecider {
   readonly #options: DeciderOptions;
   /** Here, by id. What is forwarded is not among them: two nodes that take each other for the leader would wait for each other. */
   readonly #running = new Map<string, Running>();
-  readonly #undeciding = new Undeciding();
+  readonly #undeciding: Undeciding;
   /** Ids of which an attempt here has begun something, the latest. */
   readonly #begun = new Set<string>();
   readonly #outcomes = { committed: 0, "rolled-back": 0, unknown: 0, refused: 0 };
@@ -80,6 +80,7 @@ export class Decider implements TxnDecider {
 
   constructor(options: DeciderOptions) {
     this.#options = options;
+    this.#undeciding = new Undeciding(options);
   }
 
   /** The work of one term, until it is over. */

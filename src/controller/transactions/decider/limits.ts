@@ -34,3 +34,6 @@ export const TXN_RECOVER_RETRY_MS_MAX = 5_000;
 export const TXN_RECOVER_LOOK_MS = 1_000;
 /** Hints to one island that are under way; the driver gathers them. */
 export const TXN_HINTS_AT_ONCE = 64;
+/** A home that decides nothing: initial and maximum delay before it is asked again whether it does. */
+export const TXN_HOME_RETRY_MS_MIN = 100;
+export const TXN_HOME_RETRY_MS_MAX = 2_000;

@@ -7,7 +7,7 @@ import { pause, retryInMs } from "../../../loops/time.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { Logger } from "../../../ports/logger.ts";
 import type { CoordinatorTerm, IslandCalls } from "../../../ports/transactions.ts";
-import { isSameFence } from "./attempt.ts";
+import { isSameFence } from "./same-fence.ts";
 import {
   TXN_CALL_MS,
   TXN_HINTS_AT_ONCE,

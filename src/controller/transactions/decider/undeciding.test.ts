@@ -1,34 +1,64 @@
-// Which homes are asked before anything is prepared for them.
+// Homes that decide nothing: noted, asked until they decide, and forgotten.
 
 import { expect, it } from "vitest";
 import type { TxnAnswer } from "../../../core/txn/model.ts";
+import { seededRandom } from "../../../core/kit/random.ts";
+import { TXN_HOME_RETRY_MS_MAX } from "./limits.ts";
+import { A, FENCE, TestIslands } from "./test-islands.ts";
 import { Undeciding } from "./undeciding.ts";
 
-const HOME = "a".repeat(64);
 const PREPARED: TxnAnswer = { kind: "txn", phase: "prepared", results: [], reason: null };
-const RECOVERED: TxnAnswer = { kind: "recovered", open: [], next: null };
-const FULL = { code: "DISK_FULL", message: "no room" } as const;
-const REFUSED: TxnAnswer = { kind: "refused", ...FULL };
+const FULL: TxnAnswer = { kind: "refused", code: "DISK_FULL", message: "no room" };
 
-function after(...notes: readonly (readonly [Parameters<Undeciding["note"]>[1], TxnAnswer | "silent", boolean])[]) {
-  const homes = new Undeciding();
-  for (const [kind, heard, isHome] of notes) homes.note(HOME, kind, heard, isHome);
-  return homes.has(HOME);
+function stage() {
+  const islands = new TestIslands();
+  const { term, clock } = islands;
+  return { islands, homes: new Undeciding({ term, calls: islands, clock, random: seededRandom(1) }) };
 }
 
-it("one that was silent is asked until it answers anything; as a participant its silence says nothing of it as a home", () => {
-  expect(after(["commit", "silent", true])).toBe(true);
-  expect(after(["prepare", "silent", false])).toBe(false);
-  expect(after(["commit", "silent", true], ["prepare", PREPARED, false])).toBe(false);
-  expect(after(["commit", "silent", true], ["recover", RECOVERED, true])).toBe(false);
-  expect(after(["commit", "silent", true], ["prepare", REFUSED, false])).toBe(true);
+it("one that was silent is noted until it answers anything; as a participant its silence says nothing of it as a home", () => {
+  const { homes } = stage();
+  homes.note(A, FENCE, "silent", false);
+  expect(homes.of(A)).toBeNull();
+  homes.note(A, FENCE, "silent", true);
+  expect(homes.of(A)).toMatchObject({ isSilent: true });
+  homes.note(A, FENCE, PREPARED, false);
+  expect(homes.of(A)).toBeNull();
 });
 
-it("one that refused is asked until it says that it decides, whatever it does meanwhile of what was promised before", () => {
-  expect(after(["commit", REFUSED, true])).toBe(true);
-  expect(after(["commit", REFUSED, true], ["rollback", { ...PREPARED, phase: "rolled-back" }, true])).toBe(true);
-  expect(after(["commit", REFUSED, true], ["commit", { ...PREPARED, phase: "committed" }, false])).toBe(true);
-  expect(after(["commit", REFUSED, true], ["recover", "silent", true], ["commit", PREPARED, false])).toBe(true);
-  expect(after(["commit", REFUSED, true], ["recover", { ...RECOVERED, refusesNew: FULL }, true])).toBe(true);
-  expect(after(["commit", REFUSED, true], ["recover", RECOVERED, true])).toBe(false);
+it("one that refused is noted until it says that it decides, whatever it does meanwhile of what was promised before", async () => {
+  const { islands, homes } = stage();
+  islands.at(A).refusesNew = "DISK_FULL";
+  homes.note(A, FENCE, FULL, true);
+  homes.note(A, FENCE, { ...PREPARED, phase: "rolled-back" }, true);
+  homes.note(A, FENCE, { ...PREPARED, phase: "committed" }, false);
+  await islands.clock.advance(10_000);
+  expect(homes.of(A)).toMatchObject({ isSilent: false, why: { kind: "refused", code: "DISK_FULL" } });
+  islands.at(A).refusesNew = null;
+  await islands.clock.advance(TXN_HOME_RETRY_MS_MAX + 10);
+  expect(homes.of(A)).toBeNull();
+});
+
+it("a refusal of one call alone says nothing of the home", () => {
+  const { homes } = stage();
+  for (const code of ["OVERLOADED", "UNCOMMITTED_LIMIT", "txn_expired", "tc_term_stale", "invalid_operations"] as const)
+    homes.note(A, FENCE, { kind: "refused", code, message: "not this one" }, true);
+  expect(homes.of(A)).toBeNull();
+});
+
+it("is asked by one question at a time, in moderation, and no longer than this node leads and the home is registered", async () => {
+  for (const end of ["term", "registry"] as const) {
+    const { islands, homes } = stage();
+    islands.fate = () => ({ isLost: true });
+    for (let n = 0; n < 100; n++) homes.note(A, FENCE, "silent", true);
+    expect(islands.sent).toHaveLength(1);
+    await islands.clock.advance(60_000);
+    expect(islands.sent.length).toBeGreaterThan(15);
+    expect(islands.sent.length).toBeLessThan(40);
+    if (end === "term") islands.fence = { ...FENCE, term: FENCE.term + 1 };
+    else islands.registered = [];
+    islands.sent.length = 0;
+    await islands.clock.advance(60_000);
+    expect([islands.sent, homes.of(A)]).toEqual([[], null]);
+  }
 });

@@ -1,25 +1,86 @@
-// Homes that decided nothing the last time they were asked to: silent ones, and those that refused without a record (they can't write). Before anything is
-// prepared for such a home it is asked whether it decides now.
+// Homes that decided nothing the last time they were asked to: silent ones, and those that refused without a record (they can't write). Whatever is prepared
+// for such a home stays locked until it decides again, so nothing is begun with it until then.
+//
+//   (decides) ──silent, or refused for a reason that lasts──▶ noted ──asked, again and again──▶ it decides ──▶ (forgotten)
+//                                                              └──silent, and it answers any call──────────┘
+//
+// Invariants: one question to a home is under way, however many transactions wait for its answer; all of it is of one term of this node.
 
-import { afterAsking, type Heard, isUndecidedAtHome } from "../../../core/txn/course.ts";
-import type { BackendHash, TxnRequest } from "../../../core/txn/model.ts";
+import { type AfterAsking, afterAsking, type Heard, isUndecidedAtHome } from "../../../core/txn/course.ts";
+import type { BackendHash, TcFence } from "../../../core/txn/model.ts";
+import type { Random } from "../../../core/kit/random.ts";
+import { retryInMs, sleep } from "../../../loops/time.ts";
+import type { Clock } from "../../../ports/clock.ts";
+import type { CoordinatorTerm, IslandCalls } from "../../../ports/transactions.ts";
+import { TXN_CALL_MS, TXN_HOME_RETRY_MS_MAX, TXN_HOME_RETRY_MS_MIN } from "./limits.ts";
+import { isSameFence } from "./same-fence.ts";
+
+export interface UndecidingOptions {
+  readonly term: Pick<CoordinatorTerm, "fence">;
+  readonly calls: IslandCalls;
+  readonly clock: Clock;
+  readonly random: Random;
+}
+
+type Undecided = Exclude<AfterAsking, { readonly kind: "begin" }>;
+
+interface Note {
+  /** What it said last, or that it said nothing. */
+  why: Undecided;
+  isSilent: boolean;
+  /** Resolves when the question that is under way is answered, or given up. */
+  question: Promise<unknown>;
+}
 
 export class Undeciding {
-  readonly #homes = new Map<BackendHash, "silent" | "refused">();
+  readonly #options: UndecidingOptions;
+  readonly #homes = new Map<BackendHash, Note>();
 
-  has(home: BackendHash): boolean {
-    return this.#homes.has(home);
+  constructor(options: UndecidingOptions) {
+    this.#options = options;
+  }
+
+  /** Null: it decides, as far as is known. */
+  of(home: BackendHash): Readonly<Note> | null {
+    return this.#homes.get(home) ?? null;
   }
 
   /** What came of a call to this island. `isHome`: of the transaction that it was about. */
-  note(island: BackendHash, kind: TxnRequest["kind"], heard: Heard, isHome: boolean): void {
+  note(island: BackendHash, fence: TcFence, heard: Heard, isHome: boolean): void {
     if (heard === "lost") return;
-    const before = this.#homes.get(island);
-    if (kind === "recover" && afterAsking(island, heard).kind === "begin") this.#homes.delete(island);
-    else if (!isUndecidedAtHome(heard)) {
-      // It answers, which a silent one did not. One that refused may do what it does here, and refuse again.
-      if (kind !== "recover" && before === "silent") this.#homes.delete(island);
-    } else if (isHome && heard === "silent") this.#homes.set(island, before ?? "silent");
-    else if (isHome) this.#homes.set(island, "refused");
+    if (isHome && isUndecidedAtHome(heard)) return this.#add(island, fence, heard);
+    // It answers, which a silent one did not. One that refused may do what it does here, and refuse to decide all the same.
+    if (heard !== "silent" && this.#homes.get(island)?.isSilent === true) this.#homes.delete(island);
+  }
+
+  #add(home: BackendHash, fence: TcFence, heard: Heard): void {
+    const why = afterAsking(home, heard);
+    if (this.#homes.has(home) || why.kind === "begin") return;
+    const note: Note = { why, isSilent: heard === "silent", question: Promise.resolve() };
+    this.#homes.set(home, note);
+    void this.#askUntilItDecides(home, fence, note);
+  }
+
+  async #askUntilItDecides(home: BackendHash, fence: TcFence, note: Note): Promise<void> {
+    const { calls, clock, random } = this.#options;
+    const isNoted = (): boolean => this.#homes.get(home) === note;
+    for (let times = 0; isNoted() && this.#mayAsk(home, fence); times++) {
+      const question = calls.call(home, { kind: "recover", fence, after: LAST_ID }, TXN_CALL_MS);
+      note.question = question;
+      const heard = (await question) ?? "silent";
+      const after = afterAsking(home, heard);
+      if (after.kind === "begin") break;
+      Object.assign(note, { why: after, isSilent: heard === "silent" });
+      await sleep(clock, retryInMs(random, times, TXN_HOME_RETRY_MS_MIN, TXN_HOME_RETRY_MS_MAX));
+    }
+    if (isNoted()) this.#homes.delete(home);
+  }
+
+  #mayAsk(home: BackendHash, fence: TcFence): boolean {
+    const { term, calls } = this.#options;
+    return isSameFence(term.fence(), fence) && calls.islands().includes(home);
   }
 }
+
+/** No id comes after it: nothing is listed. */
+const LAST_ID = "ffffffff-ffff-7fff-bfff-ffffffffffff";
