@@ -32,7 +32,7 @@ export function registerEndpoints(app: FastifyInstance, service: Service, handle
         if (turn !== null) await turn;
         if (route.isFenced === true) requireLeader(service);
         traffic.admitAgain(request);
-        const call = checkedCall(route, request, traffic);
+        const call = checkedCall(route, request, traffic, share);
         begin(passageOf(request), call);
         noteBegun(service, request);
         const answer = await handler(call);
@@ -114,7 +114,7 @@ function forIdentities(method: Route["method"], kinds: Route["identities"]): Reg
 }
 
 /** Throws BAD_REQUEST with every field that is wrong. */
-function checkedCall(route: Route, request: FastifyRequest, traffic: Traffic): Call<RouteId> {
+function checkedCall(route: Route, request: FastifyRequest, traffic: Traffic, share: TurnShare): Call<RouteId> {
   const query = checked(route.query, typedQuery(route.query, request.query as Record<string, unknown>), "the query");
   const params = route.params === null ? null : checked(route.params, request.params, "the path");
   const sent = request.body === undefined ? {} : request.body;
@@ -137,7 +137,8 @@ function checkedCall(route: Route, request: FastifyRequest, traffic: Traffic): C
   const audit = (operation: string, target: string): void => void Object.assign(passage, { operation, target });
   const onFault = (error: unknown): void => traffic.reportFault(error, request);
   const admission = admissionOf(request, traffic);
-  const turns = { inTurn, pointInTurn, takeStream };
+  const enterTurn = (): Promise<void> | null => share.enter();
+  const turns = { enterTurn, inTurn, pointInTurn, takeStream };
   return {
     params,
     query,

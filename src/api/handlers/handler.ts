@@ -33,6 +33,11 @@ export interface Call<Id extends RouteId> extends Admission {
   readonly admitAgain: () => void;
   /** Writes down a fault in a part of this call that is answered by itself. */
   readonly onFault: (error: unknown) => void;
+  /**
+   * Before each part of a call that has many of them: null where the slice of this turn is not over, otherwise one waits for it among the other requests
+   * (traffic/turn-share.ts).
+   */
+  readonly enterTurn: () => Promise<void> | null;
   /** For an answer of up to a megabyte that is made by this thread: makes it when its turn comes (traffic/heavy-turns.ts). */
   readonly inTurn: InTurn;
   /** The same for the point from which a stream goes on, where that is read from the disk. */

@@ -136,8 +136,9 @@ export function batchCall(target: BackendHash, requests: readonly BatchedRequest
 }
 
 /** What its body has as JSON, about and at most. */
-export function requestBytes(request: BatchedRequest): number {
+export function requestBytes(request: TxnRequest): number {
   switch (request.kind) {
+    case "stage":
     case "prepare":
       return TXN_CALL_BYTES_MAX + operationsBytes(request.operations ?? []);
     case "commit":
@@ -146,6 +147,7 @@ export function requestBytes(request: BatchedRequest): number {
       );
     case "rollback":
     case "inquire":
+    case "recover":
       return TXN_CALL_BYTES_MAX;
     case "settled":
       return TXN_CALL_BYTES_MAX + request.ids.length * TXN_ID_BYTES_MAX;

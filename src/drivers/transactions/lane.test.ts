@@ -2,7 +2,7 @@
 
 import { describe, expect, it } from "vitest";
 import { type ErrorCode, ERRORS, TenureError } from "../../core/kit/errors.ts";
-import { TXN_BATCH_BYTES_MAX, TXN_BATCH_MAX } from "../../core/kit/limits.ts";
+import { TURN_SLICE_MS, TXN_BATCH_BYTES_MAX, TXN_BATCH_MAX } from "../../core/kit/limits.ts";
 import { seededRandom } from "../../core/kit/random.ts";
 import type { TxnAnswer, TxnHeader, TxnRequest } from "../../core/txn/model.ts";
 import { answerBody } from "../../core/txn/wire-answers.ts";
@@ -457,5 +457,28 @@ describe("what a turn costs", () => {
     expect([stage.exchanges.map(({ ids }) => ids.length), looks <= 20]).toEqual([[2, 2], true]);
     stage.lane.close();
     await Promise.all(calls);
+  });
+
+  it("what waits for this node itself is begun in slices of turns, in its order", async () => {
+    const stage = new Stage();
+    stage.endpoints = [];
+    stage.own = () => {
+      stage.clock.nowMs += 0.5;
+      return Promise.resolve(PREPARED);
+    };
+    const calls = stage.calls(1, 100);
+    await stage.turn();
+    stage.endpoints = [OWN];
+    while (stage.owned.length === 0) await stage.clock.advance(5);
+    const begun = [stage.owned.length];
+    // One that comes meanwhile does not overtake them.
+    calls.push(...stage.calls(101, 101));
+    while (stage.owned.length < 101) {
+      await stage.turn();
+      begun.push(stage.owned.length - begun.reduce((sum, one) => sum + one, 0));
+    }
+    expect(Math.max(...begun)).toBe(TURN_SLICE_MS / 0.5);
+    expect(stage.owned).toEqual(Array.from({ length: 101 }, (_, at) => prepare(at + 1)));
+    expect(await settledOf(calls)).toBe(101);
   });
 });

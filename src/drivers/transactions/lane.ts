@@ -5,11 +5,19 @@
 //              │                        ├── no answer: the next node                   ┘ after a pause
 //              └──── those that are in time ── no answer to this call alone: after a pause
 //
-// Invariants: at most ISLAND_EXCHANGES_MAX exchanges are under way, and calls leave in the order in which they came; only registered addresses are called,
-// whoever is said to lead; a call is answered within its time, once; one timer serves all calls.
+// What gets no answer in its time is sent again in smaller parts (load.ts). As long as these are smaller than they may be, those that carry nothing and free
+// locks, or find out what may be freed, go apart from the others, so that they do not wait for large bodies: one exchange of each kind is under way.
+//
+// Invariants: at most ISLAND_EXCHANGES_MAX exchanges are under way; calls leave in the order in which they came, and of each kind alone while the load is
+// reduced; only registered addresses are called, whoever is said to lead; a call is answered within its time, once; one timer serves all calls.
+//
+// Nobody may rest on the order in which calls arrive: two exchanges are under way, and one that was given up may arrive later, or twice. Of one transaction
+// whoever coordinates sends a commit or a hint only after its prepare was answered or given up, and what was given up leaves no more. What arrives late
+// all the same (of another attempt, or from the network) changes no outcome: home's record decides, and a prepare that comes after it is answered with what
+// is known, refused, or asks home when its time is over (core/txn/decide.ts). That costs locks for a while, and no more.
 
 import { type ErrorCode, TenureError } from "../../core/kit/errors.ts";
-import { TXN_BATCH_BYTES_MAX, TXN_BATCH_MAX } from "../../core/kit/limits.ts";
+import { TURN_SLICE_MS } from "../../core/kit/limits.ts";
 import type { Random } from "../../core/kit/random.ts";
 import type { BackendHash, TxnAnswer, TxnRequest } from "../../core/txn/model.ts";
 import {
@@ -28,8 +36,8 @@ import {
   ISLAND_RETRY_MS_MAX,
   ISLAND_RETRY_MS_MIN,
   ISLAND_SILENT_MS,
-  ISLAND_TRY_MS,
 } from "./limits.ts";
+import { type Carried, Load } from "./load.ts";
 
 export interface LaneOptions {
   readonly target: BackendHash;
@@ -62,6 +70,9 @@ interface Waiting {
   strangers: readonly string[];
 }
 
+/** What goes together. */
+type Room = Pick<Load, "countMax" | "bytesMax">;
+
 /** What one exchange says of its node. */
 type Node =
   | { readonly kind: "leads" }
@@ -81,7 +92,8 @@ export class Lane {
   /** Until each is answered. */
   readonly #waiting = new Set<Waiting>();
   #queue: Waiting[] = [];
-  #underWay = 0;
+  readonly #load = new Load();
+  readonly #underWay = { light: 0, heavy: 0 };
   #isTurnDue = false;
   /** The node that answered last, or is to be asked next; null: any. */
   #at: string | null = null;
@@ -110,7 +122,7 @@ export class Lane {
       this.#queue.push(waiting);
       this.#wakeAt(waiting.untilMs);
       // Nothing is gathered for this node itself: whoever appends there gathers.
-      if (this.#node() === OWN) this.#go();
+      if (this.#node() === OWN && !this.#isTurnDue) this.#go();
       else this.#goNextTurn();
     });
   }
@@ -136,25 +148,42 @@ export class Lane {
     });
   }
 
+  /** For a slice of this turn: there may be thousands for this node itself, which decides each at once, and to write a batch of a mebibyte takes time. */
   #go(): void {
-    const nowMs = this.#nowMs;
+    const untilMs = this.#nowMs + TURN_SLICE_MS;
     while (!this.#isClosed && this.#queue.length > 0) {
+      const nowMs = this.#nowMs;
       if (this.#pausedUntilMs > nowMs) return this.#wakeAt(this.#pausedUntilMs);
       const node = this.#node();
       if (node === null) return this.#pause();
-      if (node !== OWN && this.#underWay >= ISLAND_EXCHANGES_MAX) return;
-      const batch = this.#take(nowMs, node === OWN ? 1 : TXN_BATCH_MAX);
-      if (batch.length === 0) return this.#wakeAt(Math.min(...this.#queue.map(({ notBeforeMs }) => notBeforeMs)));
+      const { light, heavy } = this.#underWay;
+      if (node !== OWN && light + heavy >= ISLAND_EXCHANGES_MAX) return;
+      const batch = node === OWN ? this.#take(nowMs, ONE) : this.#next(nowMs);
+      // Those that only wait for another exchange go on when that ends.
+      if (batch.length === 0) return this.#wakeAt(this.#laterMs(nowMs));
       if (node === OWN) void this.#ask(batch[0]!);
       else void this.#exchange(node, batch);
+      if (this.#queue.length > 0 && this.#nowMs >= untilMs) return this.#goNextTurn();
     }
+  }
+
+  #laterMs(nowMs: number): number {
+    return this.#queue.reduce((ms, { notBeforeMs: atMs }) => (atMs > nowMs ? Math.min(ms, atMs) : ms), Infinity);
+  }
+
+  #next(nowMs: number): readonly Waiting[] {
+    const load = this.#load;
+    if (!load.isReduced) return this.#take(nowMs, load);
+    const light = this.#underWay.light === 0 ? this.#take(nowMs, load, isLight) : [];
+    if (light.length > 0 || this.#underWay.heavy > 0) return light;
+    return this.#take(nowMs, load, (request) => !isLight(request));
   }
 
   /**
    * Those that are next, as many as go together. No turn looks at the bytes of all that wait: a queue of large ones would be seconds of work at each
    * exchange.
    */
-  #take(nowMs: number, countMax: number): readonly Waiting[] {
+  #take(nowMs: number, { countMax, bytesMax }: Room, isWanted?: (request: TxnRequest) => boolean): readonly Waiting[] {
     const taken: Waiting[] = [];
     const passed: Waiting[] = [];
     let bytes = 0;
@@ -164,10 +193,10 @@ export class Lane {
       const { request } = waiting;
       const isBatched = isBatchable(request);
       const isAlone = taken.length > 0 && !(isBatched && isBatchable(taken[0]!.request));
-      const isPassed = waiting.notBeforeMs > nowMs || isAlone;
+      const isPassed = waiting.notBeforeMs > nowMs || isAlone || isWanted?.(request) === false;
       if (!isPassed && this.#waiting.has(waiting)) {
-        if (isBatched && countMax > 1) bytes += waiting.bytes ??= requestBytes(request);
-        if (taken.length > 0 && bytes > TXN_BATCH_BYTES_MAX) break;
+        if (isBatched && countMax > 1) bytes += bytesOf(waiting);
+        if (taken.length > 0 && bytes > bytesMax) break;
         taken.push(waiting);
       } else if (isPassed && this.#waiting.has(waiting)) passed.push(waiting);
       at++;
@@ -179,10 +208,13 @@ export class Lane {
   }
 
   async #exchange(endpoint: string, batch: readonly Waiting[]): Promise<void> {
-    this.#underWay++;
+    const kind = batch.every(({ request }) => isLight(request)) ? "light" : "heavy";
+    this.#underWay[kind]++;
     const { exchange, target } = this.#options;
     const nowMs = this.#nowMs;
     const leftMs = Math.max(...batch.map(({ untilMs }) => untilMs)) - nowMs;
+    const bytes = batch.reduce((sum, waiting) => sum + bytesOf(waiting), 0);
+    const carried = this.#load.carry(batch.length, bytes, leftMs);
     const call =
       batch.length === 1
         ? requestCall(target, batch[0]!.request)
@@ -190,13 +222,19 @@ export class Lane {
             target,
             batch.map(({ request }) => request as BatchedRequest),
           );
-    const withinMs = Math.min(ISLAND_TRY_MS, Math.max(1, leftMs));
-    const exchanged = await exchange({ endpoint, ...call, withinMs, isUnnamed: true });
-    this.#underWay--;
+    const exchanged = await exchange({ endpoint, ...call, withinMs: carried.withinMs, isUnnamed: true });
+    this.#underWay[kind]--;
     const answers =
       exchanged === null ? null : batch.length === 1 ? [exchanged] : batchAnswersOf(batch.length, exchanged);
+    this.#weigh(carried, this.#nowMs - nowMs, answers);
     this.#heard(endpoint, batch, exchanged, answers);
     this.#go();
+  }
+
+  #weigh(carried: Carried, tookMs: number, answers: readonly TxnWireAnswer[] | null): void {
+    if (answers !== null) this.#load.answered(carried, tookMs);
+    // A connection that was refused says nothing of what was to be sent on it.
+    else if (tookMs * 2 >= carried.withinMs) this.#load.unanswered(carried);
   }
 
   #heard(
@@ -336,6 +374,18 @@ export class Lane {
     if (nextMs !== Infinity) this.#wakeAt(nextMs);
     this.#go();
   }
+}
+
+const ONE: Room = { countMax: 1, bytesMax: Infinity };
+
+function bytesOf(waiting: Waiting): number {
+  return (waiting.bytes ??= requestBytes(waiting.request));
+}
+
+/** It carries no operations, and takes no locks. */
+function isLight(request: TxnRequest): boolean {
+  if (request.kind === "commit") return request.operations === null || request.operations.length === 0;
+  return request.kind !== "prepare" && request.kind !== "stage";
 }
 
 function isBatchable(request: TxnRequest): request is BatchedRequest {

@@ -4,6 +4,10 @@
 export const ISLAND_EXCHANGES_MAX = 2;
 /** One exchange with one node of an island; then another node is asked. Longer than a node waits for a leadership that changes (TURNOVER_WAIT_MS). */
 export const ISLAND_TRY_MS = 1_500;
+/** The same of one call alone, where such ones have had no answer in that time again and again: its bytes may take so long. */
+export const ISLAND_TRY_MS_MAX = 10_000;
+/** What goes together is not reduced further than to this, or one call: the smallest call is taken for 5 KiB. */
+export const ISLAND_BATCH_BYTES_MIN = 8 * 1024;
 /** After all nodes of an island have been asked in vain: initial and maximum delay. */
 export const ISLAND_RETRY_MS_MIN = 20;
 export const ISLAND_RETRY_MS_MAX = 500;
