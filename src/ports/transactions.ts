@@ -75,6 +75,8 @@ export interface IslandCalls {
   call(target: BackendHash, request: TxnRequest, withinMs: number): Promise<TxnAnswer | null>;
   /** As the registry that this node shows has them. */
   islands(): readonly BackendHash[];
+  /** When a node of that island last answered anything, on this node's monotonic clock, be it that nobody leads there; null: never. */
+  answeredAtMs(target: BackendHash): number | null;
 }
 
 /** A transaction as a client asks for it. */

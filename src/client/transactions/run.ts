@@ -75,8 +75,7 @@ export async function runTransaction(
         return verdict.outcome;
       }
       if (verdict.kind === "refused") {
-        // Its islands have forgotten so much that they can't tell: under an id that was kept it may have been committed before.
-        if (!isNew && verdict.error.code === "txn_expired") unclear ??= verdict.error;
+        if (!isNew && OF_THIS_REQUEST.has(verdict.error.code)) unclear ??= verdict.error;
         return end(verdict.error);
       }
       if (preferred.url === url) preferred.url = undefined;
@@ -94,7 +93,10 @@ export async function runTransaction(
       continue;
     }
     hops = 0;
-    if (last !== null && (isHopeless || !(await pauses.take(line.signal)))) return end(last);
+    if (last !== null && (isHopeless || !(await pauses.take(line.signal)))) {
+      if (!isNew && OF_THIS_REQUEST.has(last.code)) unclear ??= last;
+      return end(last);
+    }
   }
 }
 
@@ -105,6 +107,12 @@ function inOrder(urls: readonly string[], first: string | undefined): readonly s
 function bodyOf({ id, ...rest }: TransactionRequest): object {
   return { txn_id: id, ...toSnake(rest) };
 }
+
+/**
+ * Under an id that was kept it may have been committed before all the same: home has forgotten so much that it can't tell, or decides nothing now and was
+ * asked by a coordinator that does not know of the former request.
+ */
+const OF_THIS_REQUEST: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["txn_expired", "DISK_FULL", "CLUSTER_PAUSED"]);
 
 /** Retryable in general, but not within one call: an operator has to act. */
 const FOR_GOOD: ReadonlySet<ErrorCode> = new Set<ErrorCode>(["tc_rm_unavailable"]);

@@ -369,6 +369,17 @@ describe("the same id", () => {
     await expect(client.transaction(put)).rejects.toMatchObject({ code: "txn_expired" });
   });
 
+  it.each(["DISK_FULL", "CLUSTER_PAUSED"])(
+    "whose id was kept is unknown while home answers %s, which is of this request alone; under a new id it was not done",
+    async (code) => {
+      const { client } = stage({ [N1]: turns(() => refusal(code, 507)) });
+      const short = { timeoutMs: 2_000 };
+      expect(await client.transactions.run(REQUEST, short)).toMatchObject({ state: "unknown", why: `it is ${code}` });
+      const put = client.transaction((t) => void t.on(A).put("x", 1), short);
+      await expect(put).rejects.toMatchObject({ code });
+    },
+  );
+
   it("whose id was too old when home decided is rolled back, also after an attempt that may have arrived", async () => {
     const { client } = stage({ [N1]: turns(() => unknown), [N2]: turns((sent) => rolledBack(sent, "txn_expired")) });
     expect(await client.transactions.run(REQUEST)).toMatchObject({

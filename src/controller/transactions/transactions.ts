@@ -38,6 +38,8 @@ export interface Island {
 export interface TxnAttached {
   readonly calls?: IslandCalls | undefined;
   readonly jobs?: JobsDelivery | undefined;
+  /** No coordinator is configured on this node: `calls` never comes, and nobody can be asked. */
+  readonly isAlone?: boolean | undefined;
   /** The term of the coordinators' leader, as this node's coordinator has heard of it. */
   readonly observed?: (() => TxnContext["observed"]) | undefined;
 }
@@ -70,6 +72,7 @@ export class TransactionsService implements TxnParticipant {
       newJobId: island.newJobId,
       problemOf: island.problemOf,
       calls: () => this.#attached.calls ?? null,
+      isAlone: () => this.#attached.isAlone === true,
       jobs: () => this.#attached.jobs ?? null,
       observed: () => this.#attached.observed?.() ?? null,
       refusesNew: () => refusesNew?.() ?? null,

@@ -38,6 +38,8 @@ export interface TxnSurroundings {
   readonly self: BackendHash;
   /** Null: this node's coordinator is not open, or there is none. */
   readonly calls: () => IslandCalls | null;
+  /** There never will be one. */
+  readonly isAlone: () => boolean;
   readonly jobs: () => JobsDelivery | null;
   /** The term of the coordinators' leader, as this node has heard of it. */
   readonly observed: () => TxnContext["observed"];
@@ -226,11 +228,12 @@ export class TxnReign {
 
   #newResolver(): Resolver {
     const { applied, around, random } = this.#options;
-    const { self, calls, jobs } = around;
+    const { self, calls, isAlone, jobs } = around;
     const head = (): StateHead<Batch> => this.#desk.head;
     return new Resolver({
       self,
       calls,
+      isAlone,
       jobs,
       clock: this.#desk.clock,
       random,
@@ -265,12 +268,12 @@ function isNew(changes: StateRecord, self: BackendHash): boolean {
 }
 
 function homeIsThere(id: string): TenureError {
-  const text = `The home of transaction ${id} answers, and could not say at this moment what became of it; or it was not written here. Nothing was ended by force: repeat it. Force is for a home that is gone for good.`;
+  const text = `The home of transaction ${id} answers, and could not say at this moment what became of it (it elects a leader, or can't write); or it was not written here. Nothing was ended by force: repeat it. Force is for a home that is gone for good.`;
   return new TenureError("txn_pending", text);
 }
 
 function homeNotAsked(id: string): TenureError {
-  const text = `This node could not ask the home of transaction ${id} yet: its coordinator is not open. Nothing was ended by force: repeat it in a moment, or at another node of this island. Force is for a home that is gone for good.`;
+  const text = `This node could not ask the home of transaction ${id} yet: its coordinator is not open, or does not know the other islands. Nothing was ended by force: repeat it in a moment, or at another node of this island. Force is for a home that is gone for good.`;
   return new TenureError("txn_pending", text);
 }
 

@@ -49,6 +49,10 @@ export class HttpIslandCalls implements IslandCalls {
     return this.#laneOf(target).call(request, withinMs);
   }
 
+  answeredAtMs(target: BackendHash): number | null {
+    return this.#lanes.get(target)?.answeredAtMs ?? null;
+  }
+
   /** What is under way is answered with null. */
   close(): void {
     this.#isClosed = true;

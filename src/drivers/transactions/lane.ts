@@ -8,8 +8,11 @@
 // What gets no answer in its time is sent again in smaller parts (load.ts). As long as these are smaller than they may be, those that carry nothing and free
 // locks, or find out what may be freed, go apart from the others, so that they do not wait for large bodies: one exchange of each kind is under way.
 //
-// Invariants: at most ISLAND_EXCHANGES_MAX exchanges are under way; calls leave in the order in which they came, and of each kind alone while the load is
-// reduced; only registered addresses are called, whoever is said to lead; a call is answered within its time, once; one timer serves all calls.
+// Calls that have less time left than the last answer took are passed over while others have enough: where more comes than can be answered the oldest are
+// such, and if they went first each exchange would be in vain, for as long as that lasts.
+//
+// Invariants: at most ISLAND_EXCHANGES_MAX exchanges are under way; calls leave in the order in which they came, of each kind alone while the load is
+// reduced, and but for those that are passed over; only registered addresses are called, whoever is said to lead; a call is answered within its time, once; one timer serves all calls.
 //
 // Nobody may rest on the order in which calls arrive: two exchanges are under way, and one that was given up may arrive later, or twice. Of one transaction
 // whoever coordinates sends a commit or a hint only after its prepare was answered or given up, and what was given up leaves no more. What arrives late
@@ -104,9 +107,15 @@ export class Lane {
   #timer: Timer | null = null;
   #timerAtMs = Infinity;
   #isClosed = false;
+  #answeredAtMs: number | null = null;
 
   constructor(options: LaneOptions) {
     this.#options = options;
+  }
+
+  /** When a node of the island last answered anything; null: never. */
+  get answeredAtMs(): number | null {
+    return this.#answeredAtMs;
   }
 
   get isIdle(): boolean {
@@ -173,17 +182,31 @@ export class Lane {
 
   #next(nowMs: number): readonly Waiting[] {
     const load = this.#load;
-    if (!load.isReduced) return this.#take(nowMs, load);
-    const light = this.#underWay.light === 0 ? this.#take(nowMs, load, isLight) : [];
+    if (!load.isReduced) return this.#takeInTime(nowMs, () => true);
+    const light = this.#underWay.light === 0 ? this.#takeInTime(nowMs, isLight) : [];
     if (light.length > 0 || this.#underWay.heavy > 0) return light;
-    return this.#take(nowMs, load, (request) => !isLight(request));
+    return this.#takeInTime(nowMs, (request) => !isLight(request));
+  }
+
+  /** Those that can be answered in time; where none can, the one with the most time: it finds out how long answers take by now. */
+  #takeInTime(nowMs: number, isOfKind: (request: TxnRequest) => boolean): readonly Waiting[] {
+    const load = this.#load;
+    const inTimeMs = nowMs + load.answerMs;
+    const taken = this.#take(nowMs, load, (one) => isOfKind(one.request) && one.untilMs >= inTimeMs);
+    if (taken.length > 0) return taken;
+    let last: Waiting | null = null;
+    for (const one of this.#queue) {
+      const isDue = one.notBeforeMs <= nowMs && this.#waiting.has(one) && isOfKind(one.request);
+      if (isDue && one.untilMs > (last?.untilMs ?? nowMs)) last = one;
+    }
+    return last === null ? [] : this.#take(nowMs, ONE, (one) => one === last);
   }
 
   /**
    * Those that are next, as many as go together. No turn looks at the bytes of all that wait: a queue of large ones would be seconds of work at each
    * exchange.
    */
-  #take(nowMs: number, { countMax, bytesMax }: Room, isWanted?: (request: TxnRequest) => boolean): readonly Waiting[] {
+  #take(nowMs: number, { countMax, bytesMax }: Room, isWanted?: (waiting: Waiting) => boolean): readonly Waiting[] {
     const taken: Waiting[] = [];
     const passed: Waiting[] = [];
     let bytes = 0;
@@ -193,7 +216,7 @@ export class Lane {
       const { request } = waiting;
       const isBatched = isBatchable(request);
       const isAlone = taken.length > 0 && !(isBatched && isBatchable(taken[0]!.request));
-      const isPassed = waiting.notBeforeMs > nowMs || isAlone || isWanted?.(request) === false;
+      const isPassed = waiting.notBeforeMs > nowMs || isAlone || isWanted?.(waiting) === false;
       if (!isPassed && this.#waiting.has(waiting)) {
         if (isBatched && countMax > 1) bytes += bytesOf(waiting);
         if (taken.length > 0 && bytes > bytesMax) break;
@@ -224,6 +247,7 @@ export class Lane {
           );
     const exchanged = await exchange({ endpoint, ...call, withinMs: carried.withinMs, isUnnamed: true });
     this.#underWay[kind]--;
+    if (exchanged !== null) this.#answeredAtMs = this.#nowMs;
     const answers =
       exchanged === null ? null : batch.length === 1 ? [exchanged] : batchAnswersOf(batch.length, exchanged);
     this.#weigh(carried, this.#nowMs - nowMs, answers);
@@ -371,6 +395,7 @@ export class Lane {
       if (waiting.untilMs <= nowMs) this.#settle(waiting, null);
       else nextMs = Math.min(nextMs, waiting.untilMs);
     }
+    this.#queue = this.#queue.filter((waiting) => this.#waiting.has(waiting));
     if (nextMs !== Infinity) this.#wakeAt(nextMs);
     this.#go();
   }

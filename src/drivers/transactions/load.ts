@@ -30,6 +30,13 @@ export class Load {
   #longMs = ISLAND_TRY_MS;
   #longFromBytes = Infinity;
 
+  #answerMs = 0;
+
+  /** How long the last answer took. */
+  get answerMs(): number {
+    return this.#answerMs;
+  }
+
   get countMax(): number {
     return this.#countMax;
   }
@@ -63,6 +70,7 @@ export class Load {
   }
 
   answered({ count, bytes }: Carried, tookMs: number): void {
+    this.#answerMs = tookMs;
     const part = tookMs <= QUICK_MS ? 1 : 1 / 8;
     this.#countMax = Math.min(TXN_BATCH_MAX, this.#countMax + Math.ceil(count * part));
     this.#bytesMax = Math.min(TXN_BATCH_BYTES_MAX, this.#bytesMax + Math.ceil(bytes * part));

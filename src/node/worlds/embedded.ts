@@ -109,7 +109,8 @@ export async function startServerNode(config: ServerConfig, options: ServerNodeO
     const { transactions } = services;
     assert(transactions !== null, "a server with a log of its own keeps transactions");
     const coordinator = asCoordinator && (await openCoordinator(config, { ...asCoordinator, ...around, transactions }));
-    if (coordinator !== null) log.watchCoordinators(() => coordinator.service.seen());
+    if (coordinator === null) transactions.attach({ isAlone: true });
+    else log.watchCoordinators(() => coordinator.service.seen());
     const api = await openApi(config, {
       cluster,
       services,

@@ -23,6 +23,7 @@ export class SimIslandCalls implements IslandCalls {
   readonly #options: IslandCallsOptions;
   /** Where the last answer came from. */
   readonly #leaders = new Map<BackendHash, string>();
+  readonly #answeredAtMs = new Map<BackendHash, number>();
 
   constructor(options: IslandCallsOptions) {
     this.#options = options;
@@ -30,6 +31,10 @@ export class SimIslandCalls implements IslandCalls {
 
   islands(): readonly BackendHash[] {
     return [...new Set(this.#options.entries().map(({ backendHash }) => backendHash))].toSorted();
+  }
+
+  answeredAtMs(target: BackendHash): number | null {
+    return this.#answeredAtMs.get(target) ?? null;
   }
 
   async call(target: BackendHash, request: TxnRequest, withinMs: number): Promise<TxnAnswer | null> {
@@ -55,6 +60,7 @@ export class SimIslandCalls implements IslandCalls {
         request,
         Math.min(leftMs, ordered.length > 1 ? TXN_SIM_TRY_MS : withinMs),
       );
+      if (heard !== null) this.#answeredAtMs.set(target, clock.monotonicMs());
       if (heard?.ok === true) {
         this.#leaders.set(target, endpoint);
         return heard.value;

@@ -215,6 +215,10 @@ export class TestIslands implements IslandCalls {
     return this.registered;
   }
 
+  answeredAtMs(): number | null {
+    return null;
+  }
+
   get term(): CoordinatorTerm {
     return {
       fence: () => this.fence,
