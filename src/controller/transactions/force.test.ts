@@ -32,7 +32,7 @@ async function committedAtHome(registered: boolean, answer: (nowMs: number) => T
         return promise;
       },
     },
-    registry: () => (registered ? [own, ...homes] : []) as never,
+    registry: () => (registered ? [own, ...homes] : []),
     own: { backendHash: other.hash, answer: (request) => transactions.answer(request) },
     ownEndpoint: own.endpoint,
     clock,

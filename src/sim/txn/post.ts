@@ -46,10 +46,16 @@ export function post<T>(
   underway.add(letter);
   onTheWay((isLost) => {
     letter.server = isLost ? null : (serverOf(to) ?? null);
-    if (letter.server === null) return void underway.delete(letter);
+    if (letter.server === null) {
+      underway.delete(letter);
+      return;
+    }
     world.call(to, () => {
       const server = serverOf(to);
-      if (server === undefined || server !== letter.server) return void underway.delete(letter);
+      if (server === undefined || server !== letter.server) {
+        underway.delete(letter);
+        return;
+      }
       const settled = (answer: Answer<T>): void => {
         underway.delete(letter);
         if (serverOf(to) !== server) return;

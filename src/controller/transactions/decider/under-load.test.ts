@@ -27,8 +27,8 @@ class Far {
     const calls = new HttpIslandCalls({
       http: { exchange: (asked) => this.#exchange(asked, asked.endpoint.includes("home") ? rttMs : 20) },
       registry: () => [
-        { backendHash: A, endpoint: "https://home:1", registeredAtMs: 0 } as never,
-        { backendHash: B, endpoint: "https://other:1", registeredAtMs: 0 } as never,
+        { backendHash: A, endpoint: "https://home:1" },
+        { backendHash: B, endpoint: "https://other:1" },
       ],
       own: { backendHash: C, answer: () => Promise.reject(new Error("not asked")) },
       ownEndpoint: "https://own:1",
