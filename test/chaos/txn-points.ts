@@ -79,7 +79,7 @@ const LINES: Readonly<Record<TxnPoint, Line>> = {
   },
   "before-inquire": {
     file: RESOLVER,
-    find: '    const answer = await calls()?.call(header.home, { kind: "inquire", header }, TXN_INQUIRY_WITHIN_MS);',
+    find: '    const answer = await reached.call(header.home, { kind: "inquire", header }, TXN_INQUIRY_WITHIN_MS);',
   },
   "before-settled": {
     file: RESOLVER,

@@ -54,13 +54,13 @@ export async function runTransaction(
   let unclear: TenureError | null = null;
   let isSaid = false;
   const end = (error: TenureError): TransactionOutcome => {
-    const why = unclear ?? error;
+    if (!isNew && OF_THIS_REQUEST.has(error.code)) unclear ??= error;
     if (unclear !== null) {
       const code = error.code === "txn_expired" ? error.code : "OUTCOME_UNKNOWN";
-      return { state: "unknown", id: request.id, request, code, why: why.message };
+      return { state: "unknown", id: request.id, request, code, why: unclear.message };
     }
     signal?.throwIfAborted();
-    throw why;
+    throw error;
   };
   let hops = 0;
   for (;;) {
@@ -74,10 +74,7 @@ export async function runTransaction(
         preferred.url = url;
         return verdict.outcome;
       }
-      if (verdict.kind === "refused") {
-        if (!isNew && OF_THIS_REQUEST.has(verdict.error.code)) unclear ??= verdict.error;
-        return end(verdict.error);
-      }
+      if (verdict.kind === "refused") return end(verdict.error);
       if (preferred.url === url) preferred.url = undefined;
       // What a server has said of it is not replaced by a later silence, which knows less.
       if (verdict.kind === "unclear" && (verdict.isSaid || !isSaid)) ({ error: unclear, isSaid } = verdict);
@@ -93,10 +90,7 @@ export async function runTransaction(
       continue;
     }
     hops = 0;
-    if (last !== null && (isHopeless || !(await pauses.take(line.signal)))) {
-      if (!isNew && OF_THIS_REQUEST.has(last.code)) unclear ??= last;
-      return end(last);
-    }
+    if (last !== null && (isHopeless || !(await pauses.take(line.signal)))) return end(last);
   }
 }
 

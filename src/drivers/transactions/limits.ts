@@ -15,3 +15,5 @@ export const ISLAND_RETRY_MS_MAX = 500;
 export const ISLAND_SILENT_MS = 3_000;
 /** Calls to one island that wait. What comes above it is not answered. */
 export const ISLAND_QUEUE_MAX = 8_192;
+/** An answer that took longer than this: twice as much may take longer than a try. */
+export const ISLAND_QUICK_MS = ISLAND_TRY_MS / 2;

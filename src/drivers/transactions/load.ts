@@ -8,7 +8,7 @@
 // what is left of the calls' own.
 
 import { TXN_BATCH_BYTES_MAX, TXN_BATCH_MAX } from "../../core/kit/limits.ts";
-import { ISLAND_BATCH_BYTES_MIN, ISLAND_TRY_MS, ISLAND_TRY_MS_MAX } from "./limits.ts";
+import { ISLAND_BATCH_BYTES_MIN, ISLAND_QUICK_MS, ISLAND_TRY_MS, ISLAND_TRY_MS_MAX } from "./limits.ts";
 
 /** What one exchange carries. */
 export interface Carried {
@@ -18,9 +18,6 @@ export interface Carried {
   /** Of `Load`, when it was sent. */
   readonly round: number;
 }
-
-/** An answer that took longer than this: twice as much may take longer than a try. */
-const QUICK_MS = ISLAND_TRY_MS / 2;
 
 export class Load {
   #countMax = TXN_BATCH_MAX;
@@ -71,7 +68,7 @@ export class Load {
 
   answered({ count, bytes }: Carried, tookMs: number): void {
     this.#answerMs = tookMs;
-    const part = tookMs <= QUICK_MS ? 1 : 1 / 8;
+    const part = tookMs <= ISLAND_QUICK_MS ? 1 : 1 / 8;
     this.#countMax = Math.min(TXN_BATCH_MAX, this.#countMax + Math.ceil(count * part));
     this.#bytesMax = Math.min(TXN_BATCH_BYTES_MAX, this.#bytesMax + Math.ceil(bytes * part));
     // A smaller one says nothing of how long these take.
