@@ -12,7 +12,8 @@
 // such, and if they went first each exchange would be in vain, for as long as that lasts.
 //
 // Invariants: at most ISLAND_EXCHANGES_MAX exchanges are under way; calls leave in the order in which they came, of each kind alone while the load is
-// reduced, and but for those that are passed over; only registered addresses are called, whoever is said to lead; a call is answered within its time, once; one timer serves all calls.
+// reduced, and but for those that are passed over; only registered addresses are called, whoever is said to lead; a call is answered within its time, once;
+// one timer serves all calls.
 //
 // Nobody may rest on the order in which calls arrive: two exchanges are under way, and one that was given up may arrive later, or twice. Of one transaction
 // whoever coordinates sends a commit or a hint only after its prepare was answered or given up, and what was given up leaves no more. What arrives late

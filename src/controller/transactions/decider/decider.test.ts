@@ -25,7 +25,7 @@ describe("a transaction over three islands", () => {
   it("is five calls, one after the other at most three; home decides once, and last", async () => {
     const islands = new TestIslands();
     const startMs = islands.clock.nowMs;
-    const told = await islands.told(islands.decider().run(bodyOf([C, A, B]), CALLER));
+    const told = await islands.endOf(islands.decider().run(bodyOf([C, A, B]), CALLER));
     expect(islands.sent.map(({ target, request }) => `${request.kind} ${target[0]}`)).toEqual([
       "prepare b",
       "prepare c",
@@ -54,7 +54,7 @@ describe("a transaction over three islands", () => {
   it("tells each island its own: operations to whoever prepares and to home, requirements to home alone", async () => {
     const islands = new TestIslands();
     const require = [{ backendHash: A, scope: "orders", epoch: 9 }];
-    await islands.told(islands.decider().run(bodyOf([B], { require, timeoutMs: 3_000 }), CALLER));
+    await islands.endOf(islands.decider().run(bodyOf([B], { require, timeoutMs: 3_000 }), CALLER));
     const header = { id: ID, home: A, participants: [B], timeoutMs: 3_000, by: "payer" };
     const { operations } = bodyOf([B]).participants[0]!;
     expect(islands.sent.map(({ request }) => request)).toEqual([
@@ -72,7 +72,7 @@ describe("a transaction over three islands", () => {
 
   it("at home alone is one call", async () => {
     const islands = new TestIslands();
-    const told = await islands.told(islands.decider().run(bodyOf([A]), CALLER));
+    const told = await islands.endOf(islands.decider().run(bodyOf([A]), CALLER));
     expect([stateOf(told), islands.sent.length]).toEqual(["committed", 1]);
   });
 
@@ -80,13 +80,13 @@ describe("a transaction over three islands", () => {
     const homes = new Set<string>();
     for (const participants of [ALL, [C, B, A], [B, A, C]]) {
       const islands = new TestIslands();
-      const told = await islands.told(islands.decider().run(bodyOf(participants, { home: null }), CALLER));
+      const told = await islands.endOf(islands.decider().run(bodyOf(participants, { home: null }), CALLER));
       homes.add((told as TxnOutcome).home);
     }
     expect([...homes]).toEqual([A]);
     const islands = new TestIslands();
     const require = [{ backendHash: C, scope: "orders", epoch: 9 }];
-    const told = await islands.told(islands.decider().run(bodyOf(ALL, { home: null, require }), CALLER));
+    const told = await islands.endOf(islands.decider().run(bodyOf(ALL, { home: null, require }), CALLER));
     expect([(told as TxnOutcome).home, islands.kinds("prepare")]).toEqual([C, [A, B]]);
   });
 
@@ -98,7 +98,7 @@ describe("a transaction over three islands", () => {
     });
     for (const home of [null, B]) {
       const islands = new TestIslands();
-      const told = await islands.told(islands.decider().run(bodyOf([], { home, participants }), CALLER));
+      const told = await islands.endOf(islands.decider().run(bodyOf([], { home, participants }), CALLER));
       homes.push((told as TxnOutcome).home);
     }
     expect(homes).toEqual([C, B]);
@@ -107,8 +107,8 @@ describe("a transaction over three islands", () => {
   it("requires nothing at another island than its home, where it is decided", async () => {
     const islands = new TestIslands();
     const require = [{ backendHash: B, scope: "orders", epoch: 9 }];
-    expect(await islands.told(islands.decider().run(bodyOf(ALL, { require }), CALLER))).toBe("invalid_require");
-    expect(await islands.told(islands.decider().run(bodyOf([], { home: null }), CALLER))).toBe("missing_participants");
+    expect(await islands.endOf(islands.decider().run(bodyOf(ALL, { require }), CALLER))).toBe("invalid_require");
+    expect(await islands.endOf(islands.decider().run(bodyOf([], { home: null }), CALLER))).toBe("missing_participants");
     expect(islands.sent).toEqual([]);
   });
 });
@@ -118,7 +118,7 @@ describe("①", () => {
     const islands = new TestIslands();
     islands.at(C).refuses = "txn_locked";
     const decider = islands.decider();
-    const told = await islands.told(decider.run(bodyOf(ALL), CALLER));
+    const told = await islands.endOf(decider.run(bodyOf(ALL), CALLER));
     expect(told).toMatchObject({ state: "rolled-back", reason: { code: "txn_locked", backendHash: C } });
     expect(statesOf(told)).toEqual(["a rolled-back", "b rolled-back", "c rolled-back"]);
     await islands.clock.advance(10);
@@ -136,7 +136,7 @@ describe("①", () => {
     const islands = new TestIslands();
     islands.at(B).refuses = "txn_locked";
     islands.fate = ({ target }) => (target === A ? { isLost: true } : {});
-    expect(await islands.told(islands.decider().run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
+    expect(await islands.endOf(islands.decider().run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
     expect(islands.kinds("rollback").every((target) => target === A)).toBe(true);
   });
 
@@ -145,7 +145,7 @@ describe("①", () => {
     islands.at(B).refuses = "VERSION_CONFLICT";
     islands.fate = ({ request, target }) => (request.kind === "prepare" && target === C ? { thereMs: 500 } : {});
     const startMs = islands.clock.nowMs;
-    const told = await islands.told(islands.decider().run(bodyOf(ALL), CALLER));
+    const told = await islands.endOf(islands.decider().run(bodyOf(ALL), CALLER));
     expect([stateOf(told), islands.clock.nowMs - startMs]).toEqual(["rolled-back", 4]);
     await islands.clock.advance(400);
     expect(islands.kinds("rollback")).toEqual([A]);
@@ -159,7 +159,7 @@ describe("①", () => {
     islands.fate = ({ target, request }) => (target === C && request.kind === "prepare" ? { isLost: true } : {});
     const startMs = islands.clock.nowMs;
     const decider = islands.decider();
-    expect(await islands.told(decider.run(bodyOf(ALL), CALLER))).toBe("txn_fanout_failed");
+    expect(await islands.endOf(decider.run(bodyOf(ALL), CALLER))).toBe("txn_fanout_failed");
     expect(islands.clock.nowMs - startMs).toBeGreaterThanOrEqual(TIMEOUT_MS / 2);
     expect(islands.clock.nowMs - startMs).toBeLessThan(TIMEOUT_MS / 2 + 10);
     await islands.clock.advance(10);
@@ -173,7 +173,7 @@ describe("①", () => {
       if (target === A) return { refuse: "txn_expired" };
       return target === C && request.kind === "prepare" ? { isLost: true } : {};
     };
-    expect(await islands.told(islands.decider().run(bodyOf(ALL), CALLER))).toBe("txn_expired");
+    expect(await islands.endOf(islands.decider().run(bodyOf(ALL), CALLER))).toBe("txn_expired");
   });
 
   it.each(["txn_expired", "invalid_txn_id"] as const)(
@@ -184,10 +184,10 @@ describe("①", () => {
         islands.at(island).refuses = code;
         const decider = islands.decider();
         for (let time = 0; time < 2; time++) {
-          const outcome = await islands.told(decider.run(bodyOf(ALL), CALLER));
+          const outcome = await islands.endOf(decider.run(bodyOf(ALL), CALLER));
           expect(outcome).toMatchObject({ state: "rolled-back", reason: { code } });
         }
-        const decided = await islands.told(decider.decide(decideOf("commit", { id: idOf(2) }), CALLER));
+        const decided = await islands.endOf(decider.decide(decideOf("commit", { id: idOf(2) }), CALLER));
         expect(decided).toMatchObject({ state: island === A ? "rollback" : "commit" });
       }
     },
@@ -197,7 +197,7 @@ describe("①", () => {
     const islands = new TestIslands();
     islands.at(B).refuses = "txn_locked";
     islands.fate = ({ request, target }) => (request.kind === "prepare" && target === C ? { isLost: true } : {});
-    await islands.told(islands.decider().run(bodyOf(ALL), CALLER));
+    await islands.endOf(islands.decider().run(bodyOf(ALL), CALLER));
     await islands.clock.advance(TIMEOUT_MS);
     expect(islands.kinds("prepare")).toEqual([B, C]);
     expect(islands.kinds("rollback")).toEqual([A, C]);
@@ -206,7 +206,7 @@ describe("①", () => {
   it("is repeated within its time", async () => {
     const islands = new TestIslands();
     islands.fate = ({ nth }) => (nth === 1 ? { isLost: true } : {});
-    expect(stateOf(await islands.told(islands.decider().run(bodyOf([A, B]), CALLER)))).toBe("committed");
+    expect(stateOf(await islands.endOf(islands.decider().run(bodyOf([A, B]), CALLER)))).toBe("committed");
     expect(islands.kinds("prepare")).toEqual([B, B]);
   });
 
@@ -215,7 +215,7 @@ describe("①", () => {
     islands.onAnswer = ({ request }) => {
       if (request.kind === "prepare") islands.clock.stop(TIMEOUT_MS / 2);
     };
-    expect(await islands.told(islands.decider().run(bodyOf([A, B]), CALLER))).toBe("txn_fanout_failed");
+    expect(await islands.endOf(islands.decider().run(bodyOf([A, B]), CALLER))).toBe("txn_fanout_failed");
     expect(islands.kinds("commit")).toEqual([]);
     expect(islands.at(A).phase()).toBe("rolled-back");
   });
@@ -223,8 +223,8 @@ describe("①", () => {
   it("other-body-same-id: a conflict at an island is told as one, and rolled back at home first", async () => {
     const islands = new TestIslands();
     const decider = islands.decider();
-    await islands.told(decider.run(bodyOf([C], { home: C }), CALLER));
-    expect(await islands.told(decider.run(bodyOf(ALL), CALLER))).toBe("txn_conflict");
+    await islands.endOf(decider.run(bodyOf([C], { home: C }), CALLER));
+    expect(await islands.endOf(decider.run(bodyOf(ALL), CALLER))).toBe("txn_conflict");
     await islands.clock.advance(10);
     expect(islands.phases()).toBe("rolled-back rolled-back committed");
   });
@@ -233,7 +233,7 @@ describe("①", () => {
     const islands = new TestIslands();
     islands.at(C).fence = { ...FENCE, term: FENCE.term + 1 };
     const decider = islands.decider();
-    expect(await islands.told(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
+    expect(await islands.endOf(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
     await islands.clock.advance(TIMEOUT_MS);
     expect(islands.kinds("rollback").concat(islands.kinds("commit"))).toEqual([]);
     expect(decider.stats().outcomes).toMatchObject({ unknown: 1 });
@@ -249,7 +249,7 @@ describe("a term that is lost", () => {
   ])("and is then %s ends ① without a word to anybody", async (_how, fence) => {
     const islands = new TestIslands();
     islands.onAnswer = () => void (islands.fence = fence);
-    expect(await islands.told(islands.decider().run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
+    expect(await islands.endOf(islands.decider().run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
     await islands.clock.advance(TIMEOUT_MS);
     expect(islands.sent.map(({ request }) => request.kind)).toEqual(["prepare", "prepare"]);
   });
@@ -257,7 +257,7 @@ describe("a term that is lost", () => {
   it("after home has committed leaves the others to ask by themselves", async () => {
     const islands = new TestIslands();
     islands.onAnswer = ({ request }) => void (request.kind === "commit" && (islands.fence = null));
-    const told = await islands.told(islands.decider().run(bodyOf(ALL), CALLER));
+    const told = await islands.endOf(islands.decider().run(bodyOf(ALL), CALLER));
     expect([stateOf(told), ...statesOf(told)]).toEqual(["committed", "a applied", "b pending", "c pending"]);
     islands.settle();
     expect(islands.phases()).toBe("committed committed committed");
@@ -267,7 +267,7 @@ describe("a term that is lost", () => {
     const islands = new TestIslands();
     islands.at(C).refuses = "txn_locked";
     islands.onAnswer = ({ request }) => void (request.kind === "rollback" && (islands.fence = null));
-    expect(stateOf(await islands.told(islands.decider().run(bodyOf(ALL), CALLER)))).toBe("rolled-back");
+    expect(stateOf(await islands.endOf(islands.decider().run(bodyOf(ALL), CALLER)))).toBe("rolled-back");
     await islands.clock.advance(TIMEOUT_MS);
     expect(islands.kinds("rollback")).toEqual([A]);
   });
@@ -280,7 +280,7 @@ describe("②", () => {
   ])("%s is rolled back, and says why; those that have prepared get a hint", async (_how, plan, state) => {
     const islands = new TestIslands();
     plan(islands);
-    const told = await islands.told(islands.decider().run(bodyOf(ALL), CALLER));
+    const told = await islands.endOf(islands.decider().run(bodyOf(ALL), CALLER));
     expect(stateOf(told)).toBe(state);
     expect((told as TxnOutcome).reason?.backendHash).toBe(null);
     await islands.clock.advance(10);
@@ -292,14 +292,14 @@ describe("②", () => {
     islands.fate = ({ target }) => (target === A ? { isUnheard: true } : {});
     const startMs = islands.clock.nowMs;
     const decider = islands.decider();
-    expect(await islands.told(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
+    expect(await islands.endOf(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
     expect(islands.clock.nowMs - startMs).toBe(TIMEOUT_MS);
     expect(islands.kinds("commit").filter((target) => target === A).length).toBeGreaterThan(1);
     expect(islands.kinds("rollback")).toEqual([]);
     // Home has committed: who asks hears so, and who repeats it too.
     islands.fate = () => ({});
     await islands.clock.advance(TXN_CALL_MS + TXN_HOME_RETRY_MS_MAX);
-    expect(stateOf(await islands.told(decider.run(bodyOf(ALL), CALLER)))).toBe("committed");
+    expect(stateOf(await islands.endOf(decider.run(bodyOf(ALL), CALLER)))).toBe("committed");
     expect(islands.phases()).toBe("committed committed committed");
   });
 
@@ -307,14 +307,14 @@ describe("②", () => {
     const islands = new TestIslands();
     let lost = 0;
     islands.fate = ({ target }) => (target === A && lost++ === 0 ? { isUnheard: true } : {});
-    expect(stateOf(await islands.told(islands.decider().run(bodyOf(ALL), CALLER)))).toBe("committed");
+    expect(stateOf(await islands.endOf(islands.decider().run(bodyOf(ALL), CALLER)))).toBe("committed");
   });
 
   it("other-body-same-id: a conflict at home is definite, and those that have prepared are freed", async () => {
     const islands = new TestIslands();
     const decider = islands.decider();
-    await islands.told(decider.run(bodyOf([A]), CALLER));
-    expect(await islands.told(decider.run(bodyOf([A, B]), CALLER))).toBe("txn_conflict");
+    await islands.endOf(decider.run(bodyOf([A]), CALLER));
+    expect(await islands.endOf(decider.run(bodyOf([A, B]), CALLER))).toBe("txn_conflict");
     await islands.clock.advance(10);
     expect(islands.phases()).toBe("committed rolled-back -");
     expect(decider.stats().outcomes).toMatchObject({ committed: 1, refused: 1 });
@@ -323,7 +323,7 @@ describe("②", () => {
   it.each(["txn_expired", "invalid_txn_id"] as const)("%s at home is definite", async (code) => {
     const islands = new TestIslands();
     islands.fate = ({ target }) => (target === A ? { refuse: code } : {});
-    expect(await islands.told(islands.decider().run(bodyOf(ALL), CALLER))).toBe(code);
+    expect(await islands.endOf(islands.decider().run(bodyOf(ALL), CALLER))).toBe(code);
     expect(islands.kinds("rollback")).toEqual([B, C]);
   });
 
@@ -332,28 +332,28 @@ describe("②", () => {
     async (code) => {
       const islands = new TestIslands();
       islands.fate = ({ target, request }) => (target === A && request.kind === "commit" ? { refuse: code } : {});
-      const told = await islands.told(islands.decider().run(bodyOf(ALL), CALLER));
+      const told = await islands.endOf(islands.decider().run(bodyOf(ALL), CALLER));
       expect(told).toMatchObject({ state: "rolled-back", reason: { code, backendHash: null } });
       const deaf = new TestIslands();
       deaf.fate = ({ target }) => (target === A ? { refuse: code } : {});
-      expect(await deaf.told(deaf.decider().run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
+      expect(await deaf.endOf(deaf.decider().run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
     },
   );
 
   it("stale-term-told-as-rollback: a later term at home leaves it unknown", async () => {
     const islands = new TestIslands();
     islands.at(A).fence = { ...FENCE, term: FENCE.term + 1 };
-    expect(await islands.told(islands.decider().run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
+    expect(await islands.endOf(islands.decider().run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
     expect(islands.kinds("rollback")).toEqual([]);
   });
 
   it("a rollback that home has committed before is told as a commit, everywhere", async () => {
     const islands = new TestIslands();
     const decider = islands.decider();
-    await islands.told(decider.run(bodyOf(ALL), CALLER));
+    await islands.endOf(decider.run(bodyOf(ALL), CALLER));
     islands.fate = ({ request, target }) =>
       request.kind === "prepare" && target === B ? { refuse: "txn_expired" } : {};
-    const told = await islands.told(decider.run(bodyOf(ALL), CALLER));
+    const told = await islands.endOf(decider.run(bodyOf(ALL), CALLER));
     expect([stateOf(told), ...statesOf(told)]).toEqual(["committed", "a applied", "b applied", "c applied"]);
   });
 });
@@ -363,7 +363,7 @@ describe("③", () => {
     const islands = new TestIslands();
     islands.fate = ({ target, request }) => (target === C && request.kind === "commit" ? { [how]: true } : {});
     const startMs = islands.clock.nowMs;
-    const told = await islands.told(islands.decider().run(bodyOf(ALL), CALLER));
+    const told = await islands.endOf(islands.decider().run(bodyOf(ALL), CALLER));
     expect([stateOf(told), ...statesOf(told)]).toEqual(["committed", "a applied", "b applied", "c pending"]);
     expect(islands.clock.nowMs - startMs).toBeLessThanOrEqual(TXN_APPLY_MS + 10);
     islands.settle();
@@ -374,7 +374,7 @@ describe("③", () => {
     const islands = new TestIslands();
     islands.fate = ({ target, request }) =>
       target === B && request.kind === "commit" ? { refuse: "txn_conflict" } : {};
-    const told = await islands.told(islands.decider().run(bodyOf(ALL), CALLER));
+    const told = await islands.endOf(islands.decider().run(bodyOf(ALL), CALLER));
     expect(statesOf(told)).toEqual(["a applied", "b pending", "c applied"]);
   });
 });
@@ -385,7 +385,7 @@ describe("whoever asks for the same", () => {
     const decider = islands.decider();
     const both = Promise.all([decider.run(bodyOf(ALL), CALLER), decider.run(bodyOf(ALL), { ...CALLER, by: "other" })]);
     expect(decider.stats().running).toBe(1);
-    const [first, second] = (await islands.told(both)) as TxnOutcome[];
+    const [first, second] = (await islands.endOf(both)) as TxnOutcome[];
     expect([second, islands.sent.length]).toEqual([first, 5]);
     expect(decider.stats()).toMatchObject({ outcomes: { committed: 1 }, running: 0 });
   });
@@ -394,26 +394,26 @@ describe("whoever asks for the same", () => {
     const islands = new TestIslands();
     const decider = islands.decider();
     const first = decider.run(bodyOf(ALL), CALLER);
-    expect(await islands.told(decider.run(bodyOf([A, B]), CALLER))).toBe("txn_pending");
-    expect(stateOf(await islands.told(first))).toBe("committed");
-    expect(await islands.told(decider.run(bodyOf([A, B]), CALLER))).toBe("txn_conflict");
+    expect(await islands.endOf(decider.run(bodyOf([A, B]), CALLER))).toBe("txn_pending");
+    expect(stateOf(await islands.endOf(first))).toBe("committed");
+    expect(await islands.endOf(decider.run(bodyOf([A, B]), CALLER))).toBe("txn_conflict");
   });
 
   it("is never told of a conflict while another body of its id runs: it may be the one that is committed", async () => {
     const islands = new TestIslands();
     const decider = islands.decider();
-    expect(stateOf(await islands.told(decider.run(bodyOf([A, B]), CALLER)))).toBe("committed");
+    expect(stateOf(await islands.endOf(decider.run(bodyOf([A, B]), CALLER)))).toBe("committed");
     const other = decider.run(bodyOf(ALL), CALLER);
-    expect(await islands.told(decider.run(bodyOf([A, B]), CALLER))).toBe("txn_pending");
-    expect(await islands.told(other)).toBe("txn_conflict");
-    expect(stateOf(await islands.told(decider.run(bodyOf([A, B]), CALLER)))).toBe("committed");
+    expect(await islands.endOf(decider.run(bodyOf([A, B]), CALLER))).toBe("txn_pending");
+    expect(await islands.endOf(other)).toBe("txn_conflict");
+    expect(stateOf(await islands.endOf(decider.run(bodyOf([A, B]), CALLER)))).toBe("committed");
   });
 
   it("afterwards gets the same answer, without a second effect", async () => {
     const islands = new TestIslands();
     const decider = islands.decider();
-    const first = await islands.told(decider.run(bodyOf(ALL), CALLER));
-    expect(await islands.told(decider.run(bodyOf(ALL), CALLER))).toEqual(first);
+    const first = await islands.endOf(decider.run(bodyOf(ALL), CALLER));
+    expect(await islands.endOf(decider.run(bodyOf(ALL), CALLER))).toEqual(first);
     // What has answered ① with "committed" is not told again.
     expect(islands.kinds("commit")).toEqual([A, B, C, A]);
   });
@@ -426,9 +426,9 @@ describe("whoever asks for the same", () => {
       decider.run(bodyOf([A], { id: idOf(n) }), CALLER),
     );
     expect(decider.stats().running).toBe(TXN_RUNNING_MAX);
-    expect(await islands.told(decider.run(bodyOf([A], { id: idOf(TXN_RUNNING_MAX) }), CALLER))).toBe("OVERLOADED");
+    expect(await islands.endOf(decider.run(bodyOf([A], { id: idOf(TXN_RUNNING_MAX) }), CALLER))).toBe("OVERLOADED");
     expect(islands.sent.length).toBe(TXN_RUNNING_MAX);
-    await islands.told(Promise.allSettled(running));
+    await islands.endOf(Promise.allSettled(running));
     expect(decider.stats()).toMatchObject({ running: 0, outcomes: { unknown: TXN_RUNNING_MAX } });
   });
 });
@@ -446,9 +446,9 @@ describe("bytes of what runs, or is forwarded", () => {
     expect(islands.sent.length).toBe(2);
     // Whoever asks for the same again joins it.
     const joined = decider.run(large(1), CALLER);
-    await islands.told(Promise.allSettled([...running, joined]));
+    await islands.endOf(Promise.allSettled([...running, joined]));
     islands.fate = () => ({});
-    expect(stateOf(await islands.told(decider.run(large(4), CALLER)))).toBe("committed");
+    expect(stateOf(await islands.endOf(decider.run(large(4), CALLER)))).toBe("committed");
   });
 
   it("are bounded in the same way where they are forwarded", async () => {
@@ -468,7 +468,7 @@ describe("an island that is not registered", () => {
     ["is home", bodyOf([A], { home: D })],
   ])("and %s: nothing is done", async (_how, body) => {
     const islands = new TestIslands();
-    expect(await islands.told(islands.decider().run(body, CALLER))).toBe("tc_rm_unavailable");
+    expect(await islands.endOf(islands.decider().run(body, CALLER))).toBe("tc_rm_unavailable");
     expect(islands.sent).toEqual([]);
   });
 });
@@ -491,7 +491,7 @@ describe("a node that does not lead the coordinators", () => {
   it("forwards to the one that does, for its caller, and answers with its answer", async () => {
     const { islands, asked } = away(async () => OUTCOME);
     const decider = islands.decider();
-    expect(await islands.told(decider.run(bodyOf(ALL), CALLER))).toEqual(OUTCOME);
+    expect(await islands.endOf(decider.run(bodyOf(ALL), CALLER))).toEqual(OUTCOME);
     expect(asked).toEqual([["https://n2:7401", bodyOf(ALL), "payer", expect.any(Number)]]);
     expect((asked as number[][])[0]![3]).toBeGreaterThan(TIMEOUT_MS + TXN_APPLY_MS);
     expect([decider.stats().forwarded, islands.sent.length]).toEqual([1, 0]);
@@ -499,7 +499,7 @@ describe("a node that does not lead the coordinators", () => {
 
   it("passes a refusal on, as it is", async () => {
     const { islands } = away(() => Promise.reject(Object.assign(new Error("x"), { code: "txn_fanout_failed" })));
-    expect(await islands.told(islands.decider().run(bodyOf(ALL), CALLER))).toBe("txn_fanout_failed");
+    expect(await islands.endOf(islands.decider().run(bodyOf(ALL), CALLER))).toBe("txn_fanout_failed");
   });
 
   it("names the leader where it can't reach it, and forwards nothing a second time", async () => {
@@ -535,43 +535,43 @@ describe("the decision about staged operations", () => {
     for (const target of [A, B]) {
       const { operations } = bodyOf([target]).participants[0]!;
       const request = { kind: "stage", id: ID, home: A, by: "payer", operations, expiresInMs: 10_000 } as const;
-      expect(await islands.told(decider.stage(target, request))).toMatchObject({ phase: "staged" });
+      expect(await islands.endOf(decider.stage(target, request))).toMatchObject({ phase: "staged" });
     }
     return { islands, decider };
   };
 
   it("commit prepares and commits what was staged", async () => {
     const { islands, decider } = await staged();
-    expect(await islands.told(decider.decide(decideOf("commit"), CALLER))).toEqual({ id: ID, state: "commit" });
+    expect(await islands.endOf(decider.decide(decideOf("commit"), CALLER))).toEqual({ id: ID, state: "commit" });
     expect(islands.phases()).toBe("committed committed -");
     const of = (kind: string) => islands.sent.find(({ request }: Sent) => request.kind === kind)!.request;
     expect([of("prepare"), of("commit")]).toMatchObject([{ operations: null }, { operations: null }]);
-    expect(await islands.told(decider.decide(decideOf("rollback"), CALLER))).toEqual({ id: ID, state: "commit" });
-    expect(await islands.told(decider.decide(decideOf("pending"), CALLER))).toEqual({ id: ID, state: "commit" });
+    expect(await islands.endOf(decider.decide(decideOf("rollback"), CALLER))).toEqual({ id: ID, state: "commit" });
+    expect(await islands.endOf(decider.decide(decideOf("pending"), CALLER))).toEqual({ id: ID, state: "commit" });
   });
 
   it("rollback is home's record", async () => {
     const { islands, decider } = await staged();
-    expect(await islands.told(decider.decide(decideOf("rollback"), CALLER))).toEqual({ id: ID, state: "rollback" });
+    expect(await islands.endOf(decider.decide(decideOf("rollback"), CALLER))).toEqual({ id: ID, state: "rollback" });
     expect(islands.at(A).phase()).toBe("rolled-back");
-    expect(await islands.told(decider.decide(decideOf("commit"), CALLER))).toEqual({ id: ID, state: "rollback" });
-    expect(await islands.told(decider.decide(decideOf("pending"), CALLER))).toEqual({ id: ID, state: "rollback" });
+    expect(await islands.endOf(decider.decide(decideOf("commit"), CALLER))).toEqual({ id: ID, state: "rollback" });
+    expect(await islands.endOf(decider.decide(decideOf("pending"), CALLER))).toEqual({ id: ID, state: "rollback" });
   });
 
   it("commit after its time is a rollback, and a repetition with a time is no other body", async () => {
     const { islands, decider } = await staged();
     const wallMs = islands.clock.wallMs();
     const late = decideOf("commit", { expiresAtMs: wallMs });
-    expect(await islands.told(decider.decide(late, CALLER))).toEqual({ id: ID, state: "rollback" });
+    expect(await islands.endOf(decider.decide(late, CALLER))).toEqual({ id: ID, state: "rollback" });
     const again = decideOf("commit", { expiresAtMs: wallMs + 7_000 });
-    expect(await islands.told(decider.decide(again, CALLER))).toEqual({ id: ID, state: "rollback" });
+    expect(await islands.endOf(decider.decide(again, CALLER))).toEqual({ id: ID, state: "rollback" });
   });
 
   it("pending asks, and changes nothing", async () => {
     const { islands, decider } = await staged();
     const before = islands.sent.length;
-    expect(await islands.told(decider.decide(decideOf("pending"), CALLER))).toEqual({ id: ID, state: "pending" });
-    expect(await islands.told(decider.decide(decideOf("pending", { home: B }), CALLER))).toEqual({
+    expect(await islands.endOf(decider.decide(decideOf("pending"), CALLER))).toEqual({ id: ID, state: "pending" });
+    expect(await islands.endOf(decider.decide(decideOf("pending", { home: B }), CALLER))).toEqual({
       id: ID,
       state: "pending",
     });
@@ -581,17 +581,17 @@ describe("the decision about staged operations", () => {
   it("both at once: the second one is told to wait", async () => {
     const { islands, decider } = await staged();
     const commit = decider.decide(decideOf("commit"), CALLER);
-    expect(await islands.told(decider.decide(decideOf("pending"), CALLER))).toEqual({ id: ID, state: "pending" });
-    expect(await islands.told(decider.decide(decideOf("rollback"), CALLER))).toBe("txn_pending");
-    expect(await islands.told(commit)).toEqual({ id: ID, state: "commit" });
+    expect(await islands.endOf(decider.decide(decideOf("pending"), CALLER))).toEqual({ id: ID, state: "pending" });
+    expect(await islands.endOf(decider.decide(decideOf("rollback"), CALLER))).toBe("txn_pending");
+    expect(await islands.endOf(commit)).toEqual({ id: ID, state: "commit" });
   });
 
   it("staging at an island that is not registered, or does not answer, is no success", async () => {
     const islands = new TestIslands();
     const request = { kind: "stage", id: ID, home: A, by: "payer", operations: [], expiresInMs: 10_000 } as const;
-    expect(await islands.told(islands.decider().stage(D, request))).toBe("tc_rm_unavailable");
+    expect(await islands.endOf(islands.decider().stage(D, request))).toBe("tc_rm_unavailable");
     islands.fate = () => ({ isLost: true });
-    expect(await islands.told(islands.decider().stage(B, request))).toBe("OUTCOME_UNKNOWN");
+    expect(await islands.endOf(islands.decider().stage(B, request))).toBe("OUTCOME_UNKNOWN");
   });
 
   it("is forwarded as a transaction is", async () => {
@@ -599,7 +599,7 @@ describe("the decision about staged operations", () => {
     islands.fence = null;
     islands.leaderEndpoint = "https://n2:7401";
     const decider = islands.decider();
-    expect(await islands.told(decider.decide(decideOf("commit"), CALLER))).toEqual({ id: ID, state: "commit" });
+    expect(await islands.endOf(decider.decide(decideOf("commit"), CALLER))).toEqual({ id: ID, state: "commit" });
   });
 });
 
@@ -612,22 +612,22 @@ describe("a home that is away", () => {
     const islands = new TestIslands();
     const decider = islands.decider();
     islands.fate = ({ target }) => (target === A ? { isLost: true } : {});
-    expect(await islands.told(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
+    expect(await islands.endOf(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
     expect(islands.phases()).toBe("- prepared prepared");
     for (const n of [2, 3, 4]) {
       const startMs = islands.clock.nowMs;
-      expect(await islands.told(decider.run(bodyOf(ALL, { id: idOf(n) }), CALLER))).toBe("OUTCOME_UNKNOWN");
+      expect(await islands.endOf(decider.run(bodyOf(ALL, { id: idOf(n) }), CALLER))).toBe("OUTCOME_UNKNOWN");
       // And it is told soon.
       expect([islands.phases(idOf(n)), islands.clock.nowMs - startMs <= TIMEOUT_MS / 4]).toEqual(["- - -", true]);
     }
     // Other homes decide meanwhile.
-    expect(stateOf(await islands.told(decider.run(bodyOf([B, C], { id: idOf(5), home: B }), CALLER)))).toBe(
+    expect(stateOf(await islands.endOf(decider.run(bodyOf([B, C], { id: idOf(5), home: B }), CALLER)))).toBe(
       "committed",
     );
     islands.fate = () => ({});
     await islands.clock.advance(TXN_CALL_MS + TXN_HOME_RETRY_MS_MAX);
     islands.sent.length = 0;
-    expect(stateOf(await islands.told(decider.run(bodyOf(ALL, { id: idOf(7) }), CALLER)))).toBe("committed");
+    expect(stateOf(await islands.endOf(decider.run(bodyOf(ALL, { id: idOf(7) }), CALLER)))).toBe("committed");
     expect(islands.kinds("recover")).toEqual([]);
   });
 });
@@ -637,12 +637,12 @@ describe("a home that is far away", () => {
     const islands = new TestIslands();
     const decider = islands.decider();
     islands.fate = ({ target }) => (target === A ? { isLost: true } : {});
-    expect(await islands.told(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
+    expect(await islands.endOf(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
     const farMs = TIMEOUT_MS * TXN_HOME_PART;
     islands.fate = ({ target }) => (target === A ? { thereMs: farMs / 2, backMs: farMs / 2 + 50 } : {});
-    expect(await islands.told(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER))).toBe("OUTCOME_UNKNOWN");
+    expect(await islands.endOf(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER))).toBe("OUTCOME_UNKNOWN");
     await islands.clock.advance(TXN_CALL_MS + TXN_HOME_RETRY_MS_MAX);
-    expect(stateOf(await islands.told(decider.run(bodyOf(ALL, { id: idOf(3) }), CALLER)))).toBe("committed");
+    expect(stateOf(await islands.endOf(decider.run(bodyOf(ALL, { id: idOf(3) }), CALLER)))).toBe("committed");
   });
 });
 
@@ -653,20 +653,20 @@ describe("a home that answers, and can't write", () => {
       const islands = new TestIslands();
       const decider = islands.decider();
       islands.at(A).refusesNew = code;
-      expect(await islands.told(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
+      expect(await islands.endOf(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
       expect(islands.phases()).toBe("- prepared prepared");
       // Whoever asks again under that id is not answered that nothing was begun.
-      expect(await islands.told(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
+      expect(await islands.endOf(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
       islands.sent.length = 0;
       for (const n of [2, 3, 4]) {
-        expect(await islands.told(decider.run(bodyOf(ALL, { id: idOf(n) }), CALLER))).toBe(code);
+        expect(await islands.endOf(decider.run(bodyOf(ALL, { id: idOf(n) }), CALLER))).toBe(code);
         expect(islands.phases(idOf(n))).toBe("- - -");
       }
       expect(islands.kinds("prepare")).toEqual([]);
       expect(decider.stats().outcomes).toMatchObject({ refused: 3 });
       islands.at(A).refusesNew = null;
       await islands.clock.advance(TXN_HOME_RETRY_MS_MAX + 10);
-      expect(stateOf(await islands.told(decider.run(bodyOf(ALL, { id: idOf(5) }), CALLER)))).toBe("committed");
+      expect(stateOf(await islands.endOf(decider.run(bodyOf(ALL, { id: idOf(5) }), CALLER)))).toBe("committed");
     },
   );
 
@@ -674,23 +674,23 @@ describe("a home that answers, and can't write", () => {
     const islands = new TestIslands();
     const decider = islands.decider();
     Object.assign(islands.at(A), { refusesNew: "DISK_FULL", writesRollbacks: true });
-    const first = await islands.told(decider.run(bodyOf(ALL), CALLER));
+    const first = await islands.endOf(decider.run(bodyOf(ALL), CALLER));
     expect(first).toMatchObject({ state: "rolled-back", reason: { code: "DISK_FULL", backendHash: null } });
     await islands.clock.advance(10);
     expect(islands.phases()).toBe("rolled-back rolled-back rolled-back");
-    expect(await islands.told(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER))).toBe("DISK_FULL");
+    expect(await islands.endOf(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER))).toBe("DISK_FULL");
     expect(islands.phases(idOf(2))).toBe("- - -");
   });
 
   it("says what became of an id that was begun here before, and rolls it back where it was not decided", async () => {
     const islands = new TestIslands();
     const decider = islands.decider();
-    expect(stateOf(await islands.told(decider.run(bodyOf(ALL), CALLER)))).toBe("committed");
+    expect(stateOf(await islands.endOf(decider.run(bodyOf(ALL), CALLER)))).toBe("committed");
     islands.at(A).refusesNew = "DISK_FULL";
-    expect(await islands.told(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER))).toBe("OUTCOME_UNKNOWN");
-    expect(stateOf(await islands.told(decider.run(bodyOf(ALL), CALLER)))).toBe("committed");
+    expect(await islands.endOf(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER))).toBe("OUTCOME_UNKNOWN");
+    expect(stateOf(await islands.endOf(decider.run(bodyOf(ALL), CALLER)))).toBe("committed");
     islands.at(A).writesRollbacks = true;
-    const ended = await islands.told(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER));
+    const ended = await islands.endOf(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER));
     expect(ended).toMatchObject({ state: "rolled-back", reason: { code: "DISK_FULL" } });
     islands.settle();
     expect(islands.phases(idOf(2))).toBe("rolled-back rolled-back rolled-back");
@@ -700,15 +700,15 @@ describe("a home that answers, and can't write", () => {
     const islands = new TestIslands();
     const decider = islands.decider();
     islands.fate = ({ target }) => (target === A ? { refuse: "tc_cluster_mismatch" } : {});
-    expect(await islands.told(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
-    expect(await islands.told(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER))).toBe("OUTCOME_UNKNOWN");
+    expect(await islands.endOf(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
+    expect(await islands.endOf(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER))).toBe("OUTCOME_UNKNOWN");
     expect(islands.phases(idOf(2))).toBe("- - -");
   });
 
   it("only takes part: it refuses to prepare at once, and the client hears which island did, and why", async () => {
     const islands = new TestIslands();
     islands.at(C).refusesNew = "DISK_FULL";
-    const told = await islands.told(islands.decider().run(bodyOf(ALL), CALLER));
+    const told = await islands.endOf(islands.decider().run(bodyOf(ALL), CALLER));
     expect(told).toMatchObject({ state: "rolled-back", reason: { code: "DISK_FULL", backendHash: C } });
     await islands.clock.advance(10);
     expect(islands.phases()).toBe("rolled-back rolled-back -");

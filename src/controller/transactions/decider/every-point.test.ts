@@ -89,7 +89,7 @@ interface Told {
 }
 
 async function attempt(islands: TestIslands, work: Promise<unknown>): Promise<Told> {
-  const told = await islands.told(work);
+  const told = await islands.endOf(work);
   return typeof told === "string"
     ? { told, outcome: null }
     : { told: (told as TxnOutcome).state, outcome: told as never };
@@ -182,8 +182,8 @@ describe("staged operations, about which two decide at the same time", () => {
     for (let nth = 1; nth <= CALLS; nth++) {
       const islands = new TestIslands();
       mishap(islands, nth);
-      const commit = islands.told(islands.decider().decide(decideOf("commit"), CALLER));
-      const rollback = islands.told(islands.decider().decide(decideOf("rollback"), CALLER));
+      const commit = islands.endOf(islands.decider().decide(decideOf("commit"), CALLER));
+      const rollback = islands.endOf(islands.decider().decide(decideOf("rollback"), CALLER));
       const told = [await commit, await rollback];
       await islands.clock.advance(30_000);
       islands.settle();

@@ -103,7 +103,7 @@ it("leaves alone what runs here", async () => {
   const islands = new TestIslands();
   islands.fate = ({ target, request }) => (target === A && request.kind === "commit" ? { isLost: true } : {});
   const { decider, end } = leading(islands);
-  const running = islands.told(decider.run(bodyOf([A, B]), CALLER));
+  const running = islands.endOf(decider.run(bodyOf([A, B]), CALLER));
   await islands.clock.advance(1_000);
   expect(islands.at(B).phase()).toBe("prepared");
   expect(islands.kinds("rollback")).toEqual([]);

@@ -275,7 +275,7 @@ export class TestIslands implements IslandCalls {
   }
 
   /** What comes of it, as time passes. */
-  async told<T>(work: Promise<T>): Promise<T | string> {
+  async endOf<T>(work: Promise<T>): Promise<T | string> {
     const heard: (T | string)[] = [];
     work.then(
       (value) => heard.push(value),

@@ -10,7 +10,7 @@ import { Decider } from "./decider.ts";
 import { A, B, bodyOf, C, CALLER, FENCE, TestIslands } from "./test-islands.ts";
 
 const idOf = (n: number): string => `019aa000-0000-7000-8000-${String(n).padStart(12, "0")}`;
-const stateOf = (told: unknown): string => (typeof told === "string" ? told : (told as TxnOutcome).state);
+const stateOf = (ended: unknown): string => (typeof ended === "string" ? ended : (ended as TxnOutcome).state);
 
 /** Islands on the wire, which decide whatever they are asked, in one round trip; home is away for a while. */
 class Far {
@@ -144,13 +144,13 @@ describe("a home that refuses one call because of that call's id", () => {
       return isBad ? { ...there, refuse: "OVERLOADED" } : there;
     };
     const decider = islands.decider();
-    expect(stateOf(await islands.told(decider.run(bodyOf([A, B], { id: idOf(1) }), CALLER)))).toBe("committed");
-    const told: string[] = [];
+    expect(stateOf(await islands.endOf(decider.run(bodyOf([A, B], { id: idOf(1) }), CALLER)))).toBe("committed");
+    const ended: string[] = [];
     for (let n = 2; n < 12; n++) {
       const bad = `019aafff-0000-7000-8000-${String(n).padStart(12, "0")}`;
-      await islands.told(decider.run(bodyOf([A], { id: bad }), CALLER));
-      told.push(stateOf(await islands.told(decider.run(bodyOf([A, B], { id: idOf(n) }), CALLER))));
+      await islands.endOf(decider.run(bodyOf([A], { id: bad }), CALLER));
+      ended.push(stateOf(await islands.endOf(decider.run(bodyOf([A, B], { id: idOf(n) }), CALLER))));
     }
-    expect(new Set(told)).toEqual(new Set(["committed"]));
+    expect(new Set(ended)).toEqual(new Set(["committed"]));
   });
 });
