@@ -75,8 +75,11 @@ export interface IslandCalls {
   call(target: BackendHash, request: TxnRequest, withinMs: number): Promise<TxnAnswer | null>;
   /** As the registry that this node shows has them. */
   islands(): readonly BackendHash[];
-  /** When a node of that island last answered anything, on this node's monotonic clock, be it that nobody leads there; null: never. */
-  answeredAtMs(target: BackendHash): number | null;
+  /**
+   * Asks every registered node of that island. True: one answers, be it that nobody leads there. False: all of them are silent, or of another island, or
+   * none is registered. Null: this node can't tell, because it has no registry yet.
+   */
+  isHeard(target: BackendHash, withinMs: number): Promise<boolean | null>;
 }
 
 /** A transaction as a client asks for it. */

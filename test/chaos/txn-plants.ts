@@ -28,9 +28,9 @@ export const TXN_PLANTS: Readonly<Record<string, TxnPlant>> = {
     edits: [
       {
         file: RESOLVER,
-        find: "if (answer === null) return this.#unheard(reached, header.home, askedMs);",
+        find: 'if (answer === null) return "silent";',
         replace:
-          'await actions.decided(id, { phase: "rolled-back", reason: null }).catch(() => undefined);\n    if (askedMs >= 0) return "done";\n    if (answer === null) return this.#unheard(reached, header.home, askedMs);',
+          'await actions.decided(id, { phase: "rolled-back", reason: null }).catch(() => undefined);\n    if (answer !== undefined) return "done";',
       },
     ],
     isSeen: isHalfApplied,

@@ -21,3 +21,5 @@ export const TXN_RECOVERED_PAGE = 256;
 export const TXN_OPEN_SLICE = 256;
 /** What is staged is dropped so late, whatever the clock of the leader that wrote it said. */
 export const TXN_STAGED_MS = 60_000;
+/** Before a person's word counts, every node of home has so long to answer anything: longer than one waits for a leadership that changes (TURNOVER_WAIT_MS). */
+export const TXN_HOME_GONE_MS = 3_000;

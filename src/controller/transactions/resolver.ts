@@ -165,16 +165,15 @@ export class Resolver {
   // ---- what is done --------------------------------------------------------------------------------
 
   async #ask(id: string): Promise<Asked> {
-    const { applied, calls, isAlone, actions, clock } = this.#options;
+    const { applied, calls, isAlone, actions } = this.#options;
     const state = applied.get(id);
     if (state?.phase !== "prepared") return "done";
     const { header } = state;
     const reached = calls();
     if (reached === null) return isAlone() ? "silent" : "unasked";
-    const askedMs = clock.monotonicMs();
     const answer = await reached.call(header.home, { kind: "inquire", header }, TXN_INQUIRY_WITHIN_MS);
     if (this.#isOver) return "done";
-    if (answer === null) return this.#unheard(reached, header.home, askedMs);
+    if (answer === null) return "silent";
     // Another island is at its address: home itself has said nothing.
     if (answer.kind === "refused" && answer.code === "txn_backend_mismatch") return "silent";
     if (answer.kind !== "txn") return "refused";
@@ -186,13 +185,6 @@ export class Resolver {
     } catch {
       return "refused";
     }
-  }
-
-  /** Only of a home of which nothing is heard at all may a person speak: one that elects a leader answers, and may have decided. */
-  #unheard(calls: IslandCalls, home: BackendHash, askedMs: number): Asked {
-    // The registry is not here yet: it would name this island.
-    if (!calls.islands().includes(this.#options.self)) return "unasked";
-    return (calls.answeredAtMs(home) ?? -Infinity) >= askedMs ? "refused" : "silent";
   }
 
   async #report(home: BackendHash, ids: readonly string[]): Promise<readonly string[]> {

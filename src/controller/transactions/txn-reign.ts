@@ -29,7 +29,7 @@ import type { IslandCalls, JobsDelivery } from "../../ports/transactions.ts";
 import type { Batch } from "../state/appends.ts";
 import { DECIDE_AGAIN_MAX } from "../state/limits.ts";
 import { overloaded, type StateDesk } from "../state/state-desk.ts";
-import { TXN_RECOVERED_PAGE } from "./limits.ts";
+import { TXN_HOME_GONE_MS, TXN_RECOVERED_PAGE } from "./limits.ts";
 import { type HomesWord, Resolver } from "./resolver.ts";
 import { lockedScopes } from "./views.ts";
 
@@ -129,18 +129,30 @@ export class TxnReign {
     const desk = this.#desk;
     desk.admit();
     await desk.allSettled();
+    const isGone = force === null ? true : this.#isHomeGone(id);
     // Home's own word comes first, where it can be heard.
     const said = await this.#resolver.askNow(id, true);
     // It is there, and may have decided, or decide in a moment, the other way.
-    if (force !== null && said === "refused") throw homeIsThere(id);
+    if (force !== null && (said === "refused" || (said === "silent" && (await isGone) === false)))
+      throw homeIsThere(id);
+    const isSilent = said === "silent" && (await isGone) === true;
     if (force !== null)
       await this.#own((context) => {
-        if (said !== "silent" && this.#hasHome(id)) throw homeNotAsked(id);
+        if (!isSilent && this.#hasHome(id)) throw homeNotAsked(id);
         return decideForce(desk.head, id, force, context);
       });
     await desk.confirmed();
     await desk.allSettled();
     return this.#options.applied.txns.get(id)?.phase ?? null;
+  }
+
+  /** No node of it says anything. Null: this node can't tell. */
+  async #isHomeGone(id: string): Promise<boolean | null> {
+    const { calls, isAlone } = this.#options.around;
+    const state = this.#desk.head.txns.get(id);
+    if (state === undefined || !this.#hasHome(id) || isAlone()) return true;
+    const isHeard = await calls()?.isHeard(state.header.home, TXN_HOME_GONE_MS);
+    return isHeard === undefined || isHeard === null ? null : !isHeard;
   }
 
   /** Prepared here under this island's own hash: its home can be asked. */

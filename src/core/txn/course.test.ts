@@ -54,12 +54,19 @@ describe("⓪ of a home that decided nothing the last time", () => {
 
   it("nothing is begun while it does not answer, or says that it takes nothing new", () => {
     expect(afterAsking(HOME, recovered)).toEqual({ kind: "begin" });
-    for (const code of ["DISK_FULL", "CLUSTER_PAUSED", "NOT_SUPPORTED", "UNCOMMITTED_LIMIT", "OVERLOADED"] as const) {
+    for (const code of ["DISK_FULL", "CLUSTER_PAUSED", "NOT_SUPPORTED"] as const) {
       const why = { code, message: `because of ${code}` };
       expect(afterAsking(HOME, { ...recovered, refusesNew: why })).toEqual({ kind: "refused", ...why });
       expect(afterAsking(HOME, refused(code))).toEqual({ kind: "refused", ...why });
     }
-    const others: readonly Heard[] = ["silent", "lost", STALE, refused("tc_cluster_mismatch"), is(null)];
+    const others: readonly Heard[] = [
+      "silent",
+      "lost",
+      STALE,
+      refused("tc_cluster_mismatch"),
+      refused("OVERLOADED"),
+      is(null),
+    ];
     const later = { code: "INTERNAL", message: "of a later release" } as const;
     for (const heard of [...others, { ...recovered, refusesNew: later }])
       expect(afterAsking(HOME, heard).kind).toBe("unknown");

@@ -50,13 +50,7 @@ const RETURNED_AS_ERRORS: ReadonlySet<ErrorCode> = new Set(["txn_fanout_failed",
 const NEVER_AT_HOME: ReadonlySet<ErrorCode> = new Set(["txn_conflict", "txn_expired", "invalid_txn_id"]);
 
 /** Of an island that can't write now. They say nothing of the transaction. */
-const NOT_NOW: ReadonlySet<ErrorCode> = new Set([
-  "DISK_FULL",
-  "CLUSTER_PAUSED",
-  "NOT_SUPPORTED",
-  "UNCOMMITTED_LIMIT",
-  "OVERLOADED",
-]);
+const NOT_NOW: ReadonlySet<ErrorCode> = new Set(["DISK_FULL", "CLUSTER_PAUSED", "NOT_SUPPORTED"]);
 
 /** Until somebody does something about it. */
 const LASTING: ReadonlySet<ErrorCode> = new Set([
@@ -79,7 +73,7 @@ export function afterAsking(home: BackendHash, heard: Heard): AfterAsking {
   if (refusal === undefined) return { kind: "begin" };
   const { code, message } = refusal;
   if (NOT_NOW.has(code)) return { kind: "refused", code, message };
-  return { kind: "unknown", why: `its home ${home} refuses this coordinator (${code}): ${message}` };
+  return { kind: "unknown", why: `its home ${home} decides nothing at this moment (${code}): ${message}` };
 }
 
 /** Home was to decide, and has not, for a reason that lasts: another transaction would come to the same there. Other refusals are of one call alone. */

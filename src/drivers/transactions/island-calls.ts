@@ -49,8 +49,12 @@ export class HttpIslandCalls implements IslandCalls {
     return this.#laneOf(target).call(request, withinMs);
   }
 
-  answeredAtMs(target: BackendHash): number | null {
-    return this.#lanes.get(target)?.answeredAtMs ?? null;
+  async isHeard(target: BackendHash, withinMs: number): Promise<boolean | null> {
+    this.#look();
+    if (this.#isClosed || !this.#endpoints.has(this.#options.own.backendHash)) return null;
+    const endpoints = this.#endpoints.get(target) ?? [];
+    const asked = endpoints.map((endpoint) => this.#isThere(target, endpoint, withinMs));
+    return (await Promise.all(asked)).includes(true);
   }
 
   /** What is under way is answered with null. */
@@ -58,6 +62,22 @@ export class HttpIslandCalls implements IslandCalls {
     this.#isClosed = true;
     for (const lane of this.#lanes.values()) lane.close();
     this.#lanes.clear();
+  }
+
+  /** A node that was restored or moved says that it is of another island. */
+  async #isThere(target: BackendHash, endpoint: string, withinMs: number): Promise<boolean> {
+    if (endpoint === OWN) return true;
+    const { http } = this.#options;
+    const answer = await http.exchange({
+      endpoint,
+      method: "GET",
+      path: "/v1/tc/leader",
+      body: null,
+      withinMs,
+      isUnnamed: true,
+    });
+    const self = answer?.body["self"] as { readonly backend_hash?: unknown } | undefined;
+    return answer !== null && (self?.backend_hash ?? target) === target;
   }
 
   #laneOf(target: BackendHash): Lane {

@@ -108,15 +108,9 @@ export class Lane {
   #timer: Timer | null = null;
   #timerAtMs = Infinity;
   #isClosed = false;
-  #answeredAtMs: number | null = null;
 
   constructor(options: LaneOptions) {
     this.#options = options;
-  }
-
-  /** When a node of the island last answered anything; null: never. */
-  get answeredAtMs(): number | null {
-    return this.#answeredAtMs;
   }
 
   get isIdle(): boolean {
@@ -248,7 +242,6 @@ export class Lane {
           );
     const exchanged = await exchange({ endpoint, ...call, withinMs: carried.withinMs, isUnnamed: true });
     this.#underWay[kind]--;
-    if (exchanged !== null) this.#answeredAtMs = this.#nowMs;
     const answers =
       exchanged === null ? null : batch.length === 1 ? [exchanged] : batchAnswersOf(batch.length, exchanged);
     this.#weigh(carried, this.#nowMs - nowMs, answers);

@@ -55,6 +55,8 @@ export class Load {
 
   /** It had its time. Those that were under way together are one silence: they had the same link, or the same node. */
   unanswered({ count, bytes, withinMs, round }: Carried): void {
+    // An answer takes longer than that.
+    this.#answerMs = Math.max(this.#answerMs, Math.min(withinMs, ISLAND_TRY_MS));
     // Nothing smaller can be sent: it was not the size.
     if (round !== this.#round || bytes <= ISLAND_BATCH_BYTES_MIN) return;
     this.#round++;

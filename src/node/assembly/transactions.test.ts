@@ -40,7 +40,7 @@ function rigged() {
     transactions: { backendHash: ISLAND, get: () => null, attach: (parts) => void (attached = parts) },
     calls: {
       islands: () => [ISLAND],
-      answeredAtMs: () => null,
+      isHeard: () => Promise.resolve(true),
       call: async (_target, request) => {
         sent.push(request);
         if (request.kind === "recover") return { kind: "recovered", open: [], next: null };

@@ -71,7 +71,7 @@ export class TestIslands {
   callsOf(from: BackendHash | null): IslandCalls {
     return {
       islands: () => this.all.map(({ hash }) => hash),
-      answeredAtMs: () => null,
+      isHeard: (target) => Promise.resolve(!this.#isCut(from, target)),
       call: async (target, request, withinMs) => {
         this.asked.push({ target, kind: request.kind, atMs: this.clock.nowMs });
         this.underWayMax = Math.max(this.underWayMax, ++this.underWay);

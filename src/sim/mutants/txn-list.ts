@@ -54,7 +54,7 @@ export const TXN_MUTANTS: readonly Mutant[] = [
   // ---- an island that is not home ------------------------------------------------------------------------
   inRunsOf(APART)("participant-aborts-alone", "69 home decides", {
     file: RESOLVER,
-    find: "    if (answer === null) return this.#unheard(reached, header.home, askedMs);\n",
+    find: '    if (answer === null) return "silent";\n',
     replace: `    if (answer === null) {
       await actions.decided(id, { phase: "rolled-back", reason: null }).catch(() => undefined);
       return "done";

@@ -23,7 +23,6 @@ export class SimIslandCalls implements IslandCalls {
   readonly #options: IslandCallsOptions;
   /** Where the last answer came from. */
   readonly #leaders = new Map<BackendHash, string>();
-  readonly #answeredAtMs = new Map<BackendHash, number>();
 
   constructor(options: IslandCallsOptions) {
     this.#options = options;
@@ -33,8 +32,12 @@ export class SimIslandCalls implements IslandCalls {
     return [...new Set(this.#options.entries().map(({ backendHash }) => backendHash))].toSorted();
   }
 
-  answeredAtMs(target: BackendHash): number | null {
-    return this.#answeredAtMs.get(target) ?? null;
+  async isHeard(target: BackendHash, withinMs: number): Promise<boolean | null> {
+    const { entries, ask } = this.#options;
+    const there = entries().filter(({ backendHash }) => backendHash === target);
+    const nothing = { kind: "settled", from: target, ids: [] } as const;
+    const heard = await Promise.all(there.map(({ endpoint }) => ask(endpoint, target, nothing, withinMs)));
+    return heard.some((one) => one !== null);
   }
 
   async call(target: BackendHash, request: TxnRequest, withinMs: number): Promise<TxnAnswer | null> {
@@ -60,7 +63,6 @@ export class SimIslandCalls implements IslandCalls {
         request,
         Math.min(leftMs, ordered.length > 1 ? TXN_SIM_TRY_MS : withinMs),
       );
-      if (heard !== null) this.#answeredAtMs.set(target, clock.monotonicMs());
       if (heard?.ok === true) {
         this.#leaders.set(target, endpoint);
         return heard.value;

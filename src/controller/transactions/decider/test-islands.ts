@@ -215,8 +215,8 @@ export class TestIslands implements IslandCalls {
     return this.registered;
   }
 
-  answeredAtMs(): number | null {
-    return null;
+  isHeard(): Promise<boolean> {
+    return Promise.resolve(true);
   }
 
   get term(): CoordinatorTerm {

@@ -62,3 +62,29 @@ it("is asked by one question at a time, in moderation, and no longer than this n
     expect([islands.sent, homes.of(A)]).toEqual([[], null]);
   }
 });
+
+it("a home that answers some calls and others not (it is overloaded) is asked by one question at a time", async () => {
+  const { islands, homes } = stage();
+  islands.fate = () => ({ isLost: true });
+  for (let n = 0; n < 100; n++) {
+    homes.note(A, FENCE, "silent", true);
+    homes.note(A, FENCE, PREPARED, false);
+    await islands.clock.advance(10);
+  }
+  // One second.
+  expect(islands.sent.length).toBeLessThanOrEqual(2);
+});
+
+it("a term that is lost and won again: a note of the former one says nothing in the next, and does not take the next one's with it", async () => {
+  const { islands, homes } = stage();
+  islands.fate = () => ({ isLost: true });
+  homes.note(A, FENCE, "silent", true);
+  await islands.clock.advance(500);
+  const next = { ...FENCE, term: FENCE.term + 2 };
+  islands.fence = next;
+  islands.at(A).refusesNew = "DISK_FULL";
+  homes.note(A, next, FULL, true);
+  islands.fate = () => ({});
+  await islands.clock.advance(5_000);
+  expect(homes.of(A)).toMatchObject({ why: { kind: "refused", code: "DISK_FULL" } });
+});

@@ -25,6 +25,7 @@ export interface UndecidingOptions {
 type Undecided = Exclude<AfterAsking, { readonly kind: "begin" }>;
 
 interface Note {
+  readonly fence: TcFence;
   /** What it said last, or that it said nothing. */
   why: Undecided;
   isSilent: boolean;
@@ -35,6 +36,8 @@ interface Note {
 export class Undeciding {
   readonly #options: UndecidingOptions;
   readonly #homes = new Map<BackendHash, Note>();
+  /** Homes with a loop, noted or not: another note waits for its next turn. */
+  readonly #asked = new Map<BackendHash, TcFence>();
 
   constructor(options: UndecidingOptions) {
     this.#options = options;
@@ -42,7 +45,8 @@ export class Undeciding {
 
   /** Null: it decides, as far as is known. */
   of(home: BackendHash): Readonly<Note> | null {
-    return this.#homes.get(home) ?? null;
+    const note = this.#homes.get(home);
+    return note !== undefined && isSameFence(this.#options.term.fence(), note.fence) ? note : null;
   }
 
   /** What came of a call to this island. `isHome`: of the transaction that it was about. */
@@ -55,25 +59,31 @@ export class Undeciding {
 
   #add(home: BackendHash, fence: TcFence, heard: Heard): void {
     const why = afterAsking(home, heard);
-    if (this.#homes.has(home) || why.kind === "begin") return;
-    const note: Note = { why, isSilent: heard === "silent", question: Promise.resolve() };
+    if (why.kind === "begin" || isSameFence(this.#homes.get(home)?.fence ?? null, fence)) return;
+    const note: Note = { fence, why, isSilent: heard === "silent", question: Promise.resolve() };
     this.#homes.set(home, note);
-    void this.#askUntilItDecides(home, fence, note);
+    if (!isSameFence(this.#asked.get(home) ?? null, fence)) void this.#askUntilItDecides(home, fence);
   }
 
-  async #askUntilItDecides(home: BackendHash, fence: TcFence, note: Note): Promise<void> {
+  async #askUntilItDecides(home: BackendHash, fence: TcFence): Promise<void> {
     const { calls, clock, random } = this.#options;
-    const isNoted = (): boolean => this.#homes.get(home) === note;
-    for (let times = 0; isNoted() && this.#mayAsk(home, fence); times++) {
+    this.#asked.set(home, fence);
+    const noteOf = (): Note | null => {
+      const note = this.#homes.get(home);
+      return note !== undefined && isSameFence(note.fence, fence) ? note : null;
+    };
+    for (let times = 0; noteOf() !== null && this.#mayAsk(home, fence); times++) {
       const question = calls.call(home, { kind: "recover", fence, after: LAST_ID }, TXN_CALL_MS);
-      note.question = question;
+      noteOf()!.question = question;
       const heard = (await question) ?? "silent";
       const after = afterAsking(home, heard);
       if (after.kind === "begin") break;
-      Object.assign(note, { why: after, isSilent: heard === "silent" });
+      const note = noteOf();
+      if (note !== null) Object.assign(note, { why: after, isSilent: heard === "silent" });
       await sleep(clock, retryInMs(random, times, TXN_HOME_RETRY_MS_MIN, TXN_HOME_RETRY_MS_MAX));
     }
-    if (isNoted()) this.#homes.delete(home);
+    if (noteOf() !== null) this.#homes.delete(home);
+    if (this.#asked.get(home) === fence) this.#asked.delete(home);
   }
 
   #mayAsk(home: BackendHash, fence: TcFence): boolean {
