@@ -6,11 +6,13 @@
 // - The record of the decision is what a correct driver can't do without. The ratio without it is told too (`ratio_undecided`), and the one to a driver that
 //   prepares at two servers only and decides at the third, with its row (`ratio_home`).
 // - One process loads all of them: see txn-sides.ts.
+// - `processor_us`: what one transaction costs all islands together. It varies by a few per cent where the rates vary by twenty.
 
 import { parseArgs } from "node:util";
 import { ISLANDS_START_MS, TestIslands } from "../test/archipelago/test-islands.ts";
 import { median } from "../test/chaos/figures.ts";
 import { type PostgresServer, startPostgres } from "../test/servers/index.ts";
+import { type ProcessorTime, processorTimeOf, spentBetween } from "./processor-time.ts";
 import { counted, pause, rounded, say } from "./stage.ts";
 import { TxnGenerator, type TxnWindow } from "./txn-generator.ts";
 import { accountsFor, TABLES } from "./txn-postgres.ts";
@@ -66,7 +68,7 @@ async function main() {
     const rows: Awaited<ReturnType<typeof measure>>[] = [];
     for (const clients of counts) {
       for (const side of await sides(islands, servers)) await generator.open(side, clients);
-      rows.push(await measure(generator, clients));
+      rows.push(await measure(generator, clients, islands));
       say(JSON.stringify(rows.at(-1)));
       await generator.close();
     }
@@ -105,15 +107,20 @@ async function sides(islands: TestIslands, servers: readonly PostgresServer[]): 
   return [tenure, ...(servers.length === 0 ? [] : WAYS.map((name) => ({ name, urls })))];
 }
 
-async function measure(generator: TxnGenerator, clients: number) {
+async function measure(generator: TxnGenerator, clients: number, islands: TestIslands) {
   const names: readonly SideName[] = values.alone === true ? ["tenure"] : ["tenure", ...WAYS];
   const found = new Map<SideName, TxnWindow[]>(names.map((name) => [name, []]));
+  const spent = new Map<string, number>();
   for (const name of names) await generator.window(name, warmMs);
   for (let round = 0; round < rounds; round++) {
     for (let at = 0; at < names.length; at++) {
       const name = names[(round + at) % names.length]!;
       await pause();
+      const before = processorTime(islands);
       found.get(name)!.push(await generator.window(name, windowMs));
+      if (name !== "tenure") continue;
+      for (const [part, us] of spentBetween(before, processorTime(islands)))
+        spent.set(part, (spent.get(part) ?? 0) + us);
     }
   }
   const all = (name: SideName, of: (one: TxnWindow) => number): readonly number[] => found.get(name)!.map(of);
@@ -124,12 +131,15 @@ async function measure(generator: TxnGenerator, clients: number) {
     const theirs = all(to, (one) => one.perS);
     return rounded(median(all("tenure", (one) => one.perS).map((ours, at) => ours / theirs[at]!)), 2);
   };
+  const transactions = all("tenure", ({ perS: each }) => (each * windowMs) / 1_000).reduce((sum, one) => sum + one, 0);
+  const parts = [...spent].map(([part, us]) => [part, rounded(us / transactions, 0)] as const);
   const own = {
     clients,
     tenure_per_s: perS("tenure"),
     p50_ms: p50("tenure"),
     p99_ms: p99("tenure"),
     pending: all("tenure", ({ pending }) => pending).reduce((sum, one) => sum + one, 0),
+    processor_us: Object.fromEntries(parts.filter(([, us]) => us > 0)),
   };
   if (values.alone === true) return { ...own, peer_per_s: null, ratio: null };
   return {
@@ -143,4 +153,9 @@ async function measure(generator: TxnGenerator, clients: number) {
     home_per_s: perS("home"),
     ratio_home: ratio("home"),
   };
+}
+
+function processorTime(islands: TestIslands): ProcessorTime {
+  const pids = islands.all.flatMap(({ node: { pid } }) => pid ?? []);
+  return processorTimeOf(pids.map((pid) => ({ label: "islands", pid })));
 }

@@ -10,11 +10,20 @@ import { majorityOf } from "./roster.ts";
 
 export type Proofs = ReadonlyMap<PeerKey, Instant>;
 
-/** The latest moment of which a majority of the voters has proofs; null: there is none. */
+/**
+ * The latest moment of which a majority of the voters has proofs; null: there is none. Counted, not sorted: the gate asks this before each effect, and
+ * the lists for sorting were a tenth of what a leader under load allocated.
+ */
 export function provedBy(voters: readonly RosterVoter[], proofs: Proofs): Instant | null {
-  const proved = voters.flatMap(({ peer }) => proofs.get(peer) ?? []);
-  proved.sort((a, b) => b.monotonicMs - a.monotonicMs);
-  return proved[majorityOf(voters.length) - 1] ?? null;
+  let proved: Instant | null = null;
+  for (const { peer } of voters) {
+    const proof = proofs.get(peer);
+    if (proof === undefined || (proved !== null && proof.monotonicMs <= proved.monotonicMs)) continue;
+    let since = 0;
+    for (const other of voters) since += Number((proofs.get(other.peer)?.monotonicMs ?? -Infinity) >= proof.monotonicMs);
+    if (since >= majorityOf(voters.length)) proved = proof;
+  }
+  return proved;
 }
 
 export function earlier(a: Instant | null, b: Instant | null): Instant | null {

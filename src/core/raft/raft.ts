@@ -792,11 +792,20 @@ export class Raft {
   status(): RaftStatus {
     const { role, term, vote, leader, configuration, committedConfiguration, willing, strainMs } = this.#state;
     const { commit, applied, firstIndex, lastIndex, lastTerm } = this.#log;
-    const logged = { commit, applied, firstIndex, lastIndex, lastTerm };
-    const server = { peer: this.peer, role, term, vote, leader, configuration, committedConfiguration };
+    // One object: this is asked several times for each request.
     return {
-      ...server,
-      ...logged,
+      peer: this.peer,
+      role,
+      term,
+      vote,
+      leader,
+      configuration,
+      committedConfiguration,
+      commit,
+      applied,
+      firstIndex,
+      lastIndex,
+      lastTerm,
       willing,
       strainMs,
       established: this.#leadership?.established ?? false,

@@ -4,7 +4,7 @@
 
 import { ByteWriter } from "../kit/bytes.ts";
 import { TXN_TIMEOUT_MS } from "../kit/limits.ts";
-import { writeHash, writeId, writeList } from "./codec/fields.ts";
+import { writeIsland, writeId, writeList } from "./codec/fields.ts";
 import type { BackendHash, TxnOperation, TxnRequire } from "./model.ts";
 import { writeOperation } from "./codec/operation.ts";
 
@@ -26,15 +26,15 @@ export function txnDigestInput({ id, timeoutMs, require, participants }: TxnCont
   const writer = new ByteWriter();
   writer.text(TITLE);
   writeId(writer, id);
-  writeHash(writer, home);
+  writeIsland(writer, home);
   writer.uint53(timeoutMs ?? TXN_TIMEOUT_MS);
   writeList(writer, require, ({ backendHash, scope, epoch }) => {
-    writeHash(writer, backendHash);
+    writeIsland(writer, backendHash);
     writer.text(scope);
     writer.uint53(epoch);
   });
   writeList(writer, participants.toSorted(byIsland), ({ backendHash, operations }) => {
-    writeHash(writer, backendHash);
+    writeIsland(writer, backendHash);
     writeList(writer, operations, (one) => writeOperation(writer, one));
   });
   return writer.finish();

@@ -50,7 +50,7 @@ export class TxnsFold implements TxnsReader {
   readonly #locks = new Locks();
   /** Those with jobs to deliver, in the order of their places. */
   #undelivered = new Set<string>();
-  #sums = weighTxn(null);
+  #sums = [...weighTxn(null)];
   #horizon: string | null = null;
   #fence: TcFence | null = null;
   readonly #packer = new ByteWriter(TXNS_PACK_BYTES);
@@ -208,7 +208,7 @@ export class TxnsFold implements TxnsReader {
     this.#settledBytes = settled.reduce((sum, one) => sum + one.bytes.length, 0);
     this.#horizon = horizon;
     this.#fence = fence;
-    this.#sums = weighTxn(null);
+    this.#sums = [...weighTxn(null)];
     this.#locks.clear();
     for (const state of live) this.#count(state, 1);
     for (const state of live) if (state.phase === "prepared") this.#locks.add(state);
@@ -252,7 +252,7 @@ export class TxnsFold implements TxnsReader {
 
   #count(state: TxnState, sign: 1 | -1): void {
     const weights = weighTxn(state);
-    this.#sums = this.#sums.map((sum, at) => sum + sign * weights[at]!);
+    for (let at = 0; at < weights.length; at++) this.#sums[at]! += sign * weights[at]!;
   }
 }
 

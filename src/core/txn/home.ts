@@ -28,5 +28,8 @@ export function homeOf({ home, require, participants }: HomeChoice): BackendHash
 }
 
 function smallestOf(participants: HomeChoice["participants"]): BackendHash | undefined {
-  return participants.map(({ backendHash }) => backendHash).toSorted()[0];
+  let smallest: BackendHash | undefined;
+  for (const { backendHash } of participants)
+    if (smallest === undefined || backendHash < smallest) smallest = backendHash;
+  return smallest;
 }

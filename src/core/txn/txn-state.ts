@@ -86,10 +86,12 @@ export function isToReport({ header, phase, outbox, isSettled }: TxnState, self:
 
 /** What it locks while it is prepared. */
 export function locksOf(operations: readonly TxnOperation[]): readonly LockKey[] {
-  return operations.flatMap((one): readonly LockKey[] => {
+  const keys: LockKey[] = [];
+  for (const one of operations) {
     const key = lockOf(one);
-    return key === null ? [] : [key];
-  });
+    if (key !== null) keys.push(key);
+  }
+  return keys;
 }
 
 export function lockOf(operation: TxnOperation): LockKey | null {

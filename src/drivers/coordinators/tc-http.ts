@@ -13,7 +13,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import { serverNamed, uriNames } from "../../core/kit/spiffe.ts";
 import type { Clock } from "../../ports/clock.ts";
 import type { Logger } from "../../ports/logger.ts";
-import { HttpClient, parseObject, readText, urlBelow } from "../http/index.ts";
+import { certificateOf, HttpClient, parseObject, readText, urlBelow } from "../http/index.ts";
 import { COORDINATOR, notCalled, notCoordinator, redirected, tooLong, untrusted, WORDS } from "./failures.ts";
 import { TC_ANSWER_BYTES_MAX, TC_COMPLAINTS_MAX, TC_KEPT_IDLE_MS } from "./limits.ts";
 
@@ -146,7 +146,7 @@ export class TcHttp {
   async #read(response: IncomingMessage, at: string, isUnnamed: boolean): Promise<TcAnswer> {
     // At once: a connection that has ended shows none.
     const server =
-      this.#options.tls === null ? null : this.#serverOf((response.socket as TLSSocket).getPeerCertificate());
+      this.#options.tls === null ? null : this.#serverOf(certificateOf(response.socket as TLSSocket));
     const status = response.statusCode ?? 0;
     if (status >= 300 && status < 400) throw redirected(at, status);
     const text = await readText(response, TC_ANSWER_BYTES_MAX, () => tooLong(at));

@@ -143,6 +143,19 @@ export class HttpClient {
   }
 }
 
+/** By connection: in TLS 1.3 a server's certificate never changes, and to take it apart costs more than an exchange of a few bytes. */
+const certificates = new WeakMap<TLSSocket, PeerCertificate>();
+
+/** What the server of this connection has shown; of one that has ended before anybody asked: nothing. */
+export function certificateOf(socket: TLSSocket): PeerCertificate {
+  const known = certificates.get(socket);
+  if (known !== undefined) return known;
+  const shown = socket.getPeerCertificate();
+  // Null, or without fields: there is no connection.
+  if (shown?.fingerprint256 !== undefined) certificates.set(socket, shown);
+  return shown;
+}
+
 /** No session is resumed: that would show no certificate. */
 function judgedBy(check: NonNullable<HttpClientOptions["checkServer"]>) {
   const checkServerIdentity = (_host: string, certificate: PeerCertificate): Error | undefined => check(certificate);
@@ -152,7 +165,7 @@ function judgedBy(check: NonNullable<HttpClientOptions["checkServer"]>) {
 function judgeKept(request: ClientRequest, socket: Socket, check: NonNullable<HttpClientOptions["checkServer"]>): void {
   // One that ended at this moment fails the request by itself.
   if (!request.reusedSocket || socket.destroyed) return;
-  const why = check((socket as TLSSocket).getPeerCertificate());
+  const why = check(certificateOf(socket as TLSSocket));
   if (why !== undefined) request.destroy(why);
 }
 

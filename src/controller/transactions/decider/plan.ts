@@ -33,10 +33,11 @@ export function planOf(body: TxnBody, by: string, digestOf: DigestOf): TxnPlan {
       `What a transaction requires is checked at its home ${home}, in the record that decides. The scope ${elsewhere.scope} is at ${elsewhere.backendHash}: make that the home, and require nothing elsewhere.`,
     );
   const operations = new Map(body.participants.map(({ backendHash, operations: all }) => [backendHash, all]));
+  const participants = [...operations.keys()].toSorted();
   return {
-    header: { ...headOf(home, operations), id: body.id, digest: digestOf(body, home), timeoutMs: timeOf(body), by },
+    header: { id: body.id, home, participants, digest: digestOf(body, home), timeoutMs: timeOf(body), by },
     require: body.require.map(({ scope, epoch }) => ({ scope, epoch })),
-    others: othersOf(home, operations),
+    others: othersOf(home, participants),
     operations,
     bytes: body.bytes ?? operationsBytes(body.participants.flatMap((one) => one.operations)),
   };
@@ -45,12 +46,13 @@ export function planOf(body: TxnBody, by: string, digestOf: DigestOf): TxnPlan {
 /** Of staged operations: whoever decides does not know them. Whoever asks for the opposite means the same transaction, so the header has nothing else in it. */
 export function stagedPlanOf({ id, home, participants }: TxnDecide, by: string, digestOf: DigestOf): TxnPlan {
   const operations = new Map(participants.map((island) => [island, null]));
+  const sorted = [...operations.keys()].toSorted();
   const none = participants.map((backendHash) => ({ backendHash, operations: [] }));
   const digest = digestOf({ id, home, timeoutMs: null, require: [], participants: none }, home);
   return {
-    header: { ...headOf(home, operations), id, digest, timeoutMs: TXN_TIMEOUT_MS, by },
+    header: { id, home, participants: sorted, digest, timeoutMs: TXN_TIMEOUT_MS, by },
     require: [],
-    others: othersOf(home, operations),
+    others: othersOf(home, sorted),
     operations,
     bytes: 0,
   };
@@ -60,10 +62,6 @@ function timeOf({ timeoutMs }: TxnBody): number {
   return timeoutMs ?? TXN_TIMEOUT_MS;
 }
 
-function headOf(home: BackendHash, operations: ReadonlyMap<BackendHash, unknown>) {
-  return { home, participants: [...operations.keys()].toSorted() };
-}
-
-function othersOf(home: BackendHash, operations: ReadonlyMap<BackendHash, unknown>): readonly BackendHash[] {
-  return [...operations.keys()].filter((island) => island !== home).toSorted();
+function othersOf(home: BackendHash, participants: readonly BackendHash[]): readonly BackendHash[] {
+  return participants.filter((island) => island !== home);
 }

@@ -23,12 +23,12 @@ export class KeyedHead<State, Batch> {
   readonly #applied: (key: string) => State | undefined;
   readonly #weigh: Weigh<State>;
   readonly #tops = new Map<string, Top<State, Batch>>();
-  #ahead: readonly number[];
+  #ahead: number[];
 
   constructor(applied: (key: string) => State | undefined, weigh: Weigh<State>) {
     this.#applied = applied;
     this.#weigh = weigh;
-    this.#ahead = weigh(null);
+    this.#ahead = [...weigh(null)];
   }
 
   /** What is under way adds so much to each sum of the applied states. */
@@ -66,7 +66,7 @@ export class KeyedHead<State, Batch> {
 
   /** The applied state has jumped. */
   recount(): void {
-    this.#ahead = this.#weigh(null);
+    this.#ahead = [...this.#weigh(null)];
     for (const [key, top] of this.#tops) {
       top.ahead = this.#aheadOf(key, top.state);
       this.#count(top.ahead, 1);
@@ -76,7 +76,7 @@ export class KeyedHead<State, Batch> {
   /** Appends were given up: what is left is pushed again. */
   clear(): void {
     this.#tops.clear();
-    this.#ahead = this.#weigh(null);
+    this.#ahead = [...this.#weigh(null)];
   }
 
   #aheadOf(key: string, state: State | null): readonly number[] {
@@ -85,6 +85,7 @@ export class KeyedHead<State, Batch> {
   }
 
   #count(weights: readonly number[] | null, sign: 1 | -1): void {
-    if (weights !== null) this.#ahead = this.#ahead.map((sum, at) => sum + sign * weights[at]!);
+    if (weights === null) return;
+    for (let at = 0; at < weights.length; at++) this.#ahead[at]! += sign * weights[at]!;
   }
 }

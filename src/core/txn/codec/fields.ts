@@ -14,7 +14,15 @@ const TEN_AS_LETTER = 0x57;
 const VERSION_BITS = 0xf000;
 const VERSION_7 = 0x7000;
 const VARIANT = 2;
+const WORDS_OF_HASH = HASH_DIGITS / WORD_DIGITS;
+/** A power of two. */
+const RECENT_ISLANDS_KEPT = 64;
 const hashCodes = new Array<number>(HASH_DIGITS).fill(ZERO);
+const islandWords = new Array<number>(WORDS_OF_HASH).fill(0);
+const writtenIslands = new Map<BackendHash, readonly number[]>();
+const readIslandsKept = new Array<{ readonly words: readonly number[]; readonly island: BackendHash } | undefined>(
+  RECENT_ISLANDS_KEPT,
+).fill(undefined);
 /** With its hyphens. */
 const idCodes = Array.from("00000000-0000-0000-0000-000000000000", (letter) => letter.charCodeAt(0));
 
@@ -43,13 +51,39 @@ export function readList<T>(reader: ByteReader, max: number, read: () => T): rea
 }
 
 /** 32 bytes. */
-export function writeHash(writer: ByteWriter, hash: BackendHash): void {
+export function writeHash(writer: ByteWriter, hash: string): void {
   for (let at = 0; at < HASH_DIGITS; at += WORD_DIGITS) writer.u32(wordAt(hash, at));
 }
 
-export function readHash(reader: ByteReader): BackendHash {
+export function readHash(reader: ByteReader): string {
   for (let at = 0; at < HASH_DIGITS; at += WORD_DIGITS) putWord(hashCodes, at, reader.u32());
   return String.fromCharCode(...hashCodes);
+}
+
+// Every record names islands, and there are few of them: one that was read or written lately is not converted again, and what is kept of many
+// transactions names it with one string. It can't be observed: equal strings are equal.
+
+/** As `writeHash`. */
+export function writeIsland(writer: ByteWriter, island: BackendHash): void {
+  let words = writtenIslands.get(island);
+  if (words === undefined) {
+    words = Array.from({ length: WORDS_OF_HASH }, (_, word) => wordAt(island, word * WORD_DIGITS));
+    if (writtenIslands.size >= RECENT_ISLANDS_KEPT) writtenIslands.clear();
+    writtenIslands.set(island, words);
+  }
+  for (const word of words) writer.u32(word);
+}
+
+/** As `readHash`. */
+export function readIsland(reader: ByteReader): BackendHash {
+  let slot = 0;
+  for (let at = 0; at < WORDS_OF_HASH; at++) slot ^= islandWords[at] = reader.u32();
+  const recent = readIslandsKept[(slot ^= slot >>> 16) & (RECENT_ISLANDS_KEPT - 1)];
+  if (recent?.words.every((word, at) => word === islandWords[at]) === true) return recent.island;
+  islandWords.forEach((word, at) => putWord(hashCodes, at * WORD_DIGITS, word));
+  const island = String.fromCharCode(...hashCodes);
+  readIslandsKept[slot & (RECENT_ISLANDS_KEPT - 1)] = { words: [...islandWords], island };
+  return island;
 }
 
 /** 16 bytes. */
@@ -75,7 +109,7 @@ export function readId(reader: ByteReader): string {
 
 /** Those of islands, in order, each once. */
 export function readIslands(reader: ByteReader, max: number): readonly BackendHash[] {
-  const islands = readList(reader, max, () => readHash(reader));
+  const islands = readList(reader, max, () => readIsland(reader));
   if (islands.some((one, at) => at > 0 && one <= islands[at - 1]!))
     throw new DecodeError("malformed", "islands out of order");
   return islands;

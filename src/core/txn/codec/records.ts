@@ -29,10 +29,12 @@ import {
   LaterForm,
   readHash,
   readId,
+  readIsland,
   readIslands,
   readList,
   readOptional,
   writeHash,
+  writeIsland,
   writeId,
   writeList,
   writeOptional,
@@ -83,7 +85,7 @@ export function writeTxnEvent(writer: ByteWriter, event: TxnEvent): void {
     case "txn-settled":
       writeId(writer, event.id);
       writer.uint53(event.atMs);
-      return writeOptional(writer, event.by, (by) => writeHash(writer, by));
+      return writeOptional(writer, event.by, (by) => writeIsland(writer, by));
     case "txn-fence":
       writeFence(writer, event.fence);
       return writer.uint53(event.atMs);
@@ -115,7 +117,7 @@ function readEvent(reader: ByteReader): TxnEvent {
     case "txn-dropped":
       return { kind, id: readId(reader), atMs: reader.uint53() };
     case "txn-settled":
-      return { kind, id: readId(reader), atMs: reader.uint53(), by: readOptional(reader, () => readHash(reader)) };
+      return { kind, id: readId(reader), atMs: reader.uint53(), by: readOptional(reader, () => readIsland(reader)) };
     case "txn-fence":
       return { kind, fence: readFence(reader), atMs: reader.uint53() };
     case undefined:
@@ -180,7 +182,7 @@ export function writeLive(writer: ByteWriter, state: TxnState): void {
       writeReason(writer, state.reason);
       writeResults(writer, state.results);
       writeOutbox(writer, state.outbox);
-      return writeList(writer, state.settledBy, (one) => writeHash(writer, one));
+      return writeList(writer, state.settledBy, (one) => writeIsland(writer, one));
     case "rolled-back":
       return assert(false, "what is rolled back is settled");
     default:
@@ -207,7 +209,7 @@ export function readLive(reader: ByteReader): TxnState {
       const reason = readReason(reader);
       const results = readResults(reader);
       const outbox = readOutbox(reader);
-      const settledBy = readList(reader, TXN_PARTICIPANTS_MAX, () => readHash(reader));
+      const settledBy = readList(reader, TXN_PARTICIPANTS_MAX, () => readIsland(reader));
       return { ...EMPTY, phase, place, atMs, header, reason, results, outbox, settledBy };
     }
     default:
@@ -251,8 +253,8 @@ const EMPTY = {
 
 function writeHeader(writer: ByteWriter, { id, home, participants, digest, timeoutMs, by }: TxnHeader): void {
   writeId(writer, id);
-  writeHash(writer, home);
-  writeList(writer, participants, (one) => writeHash(writer, one));
+  writeIsland(writer, home);
+  writeList(writer, participants, (one) => writeIsland(writer, one));
   writeHash(writer, digest);
   writer.uint53(timeoutMs);
   writer.text(by);
@@ -260,7 +262,7 @@ function writeHeader(writer: ByteWriter, { id, home, participants, digest, timeo
 
 function readHeader(reader: ByteReader): TxnHeader {
   const id = readId(reader);
-  const home = readHash(reader);
+  const home = readIsland(reader);
   const participants = readIslands(reader, TXN_PARTICIPANTS_MAX);
   const digest = readHash(reader);
   const timeoutMs = reader.uint53();
@@ -269,13 +271,13 @@ function readHeader(reader: ByteReader): TxnHeader {
 
 function writeStaged(writer: ByteWriter, { id, home, by }: TxnHeader): void {
   writeId(writer, id);
-  writeHash(writer, home);
+  writeIsland(writer, home);
   writer.text(by);
 }
 
 function readStaged(reader: ByteReader): TxnHeader {
   const id = readId(reader);
-  const home = readHash(reader);
+  const home = readIsland(reader);
   return { id, home, participants: [], digest: "", timeoutMs: 0, by: reader.text(TXN_BY_BYTES_MAX) };
 }
 
@@ -309,7 +311,7 @@ function writeReason(writer: ByteWriter, reason: TxnReason | null): void {
   writeOptional(writer, reason, ({ code, message, backendHash }) => {
     writer.text(code);
     writer.text(message);
-    writeOptional(writer, backendHash, (hash) => writeHash(writer, hash));
+    writeOptional(writer, backendHash, (hash) => writeIsland(writer, hash));
   });
 }
 
@@ -318,7 +320,7 @@ function readReason(reader: ByteReader): TxnReason | null {
   return readOptional(reader, () => {
     const code = reader.text(TXN_CODE_BYTES_MAX) as ErrorCode;
     const message = reader.text(TXN_MESSAGE_BYTES_MAX);
-    return { code, message, backendHash: readOptional(reader, () => readHash(reader)) };
+    return { code, message, backendHash: readOptional(reader, () => readIsland(reader)) };
   });
 }
 
