@@ -20,7 +20,8 @@ export function provedBy(voters: readonly RosterVoter[], proofs: Proofs): Instan
     const proof = proofs.get(peer);
     if (proof === undefined || (proved !== null && proof.monotonicMs <= proved.monotonicMs)) continue;
     let since = 0;
-    for (const other of voters) since += Number((proofs.get(other.peer)?.monotonicMs ?? -Infinity) >= proof.monotonicMs);
+    for (const other of voters)
+      since += Number((proofs.get(other.peer)?.monotonicMs ?? -Infinity) >= proof.monotonicMs);
     if (since >= majorityOf(voters.length)) proved = proof;
   }
   return proved;

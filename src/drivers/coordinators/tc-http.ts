@@ -145,8 +145,7 @@ export class TcHttp {
 
   async #read(response: IncomingMessage, at: string, isUnnamed: boolean): Promise<TcAnswer> {
     // At once: a connection that has ended shows none.
-    const server =
-      this.#options.tls === null ? null : this.#serverOf(certificateOf(response.socket as TLSSocket));
+    const server = this.#options.tls === null ? null : this.#serverOf(certificateOf(response.socket as TLSSocket));
     const status = response.statusCode ?? 0;
     if (status >= 300 && status < 400) throw redirected(at, status);
     const text = await readText(response, TC_ANSWER_BYTES_MAX, () => tooLong(at));
