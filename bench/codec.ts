@@ -1,6 +1,6 @@
-// `npm run bench`: what the codec of the wire and the log costs, beside JSON and V8's own serialiser in the same run,
+// `npm run bench`: what the codec of the wire and the log costs, next to JSON and V8's own serialiser in the same run,
 // as a ratio. The sides take turns, so that a busy machine slows both; the median of the rounds counts. (What a
-// cluster does beside etcd is measured once there are servers to measure.)
+// cluster does next to etcd is measured once there are servers to measure.)
 
 import { deserialize, serialize } from "node:v8";
 import { peerKey } from "../src/core/kit/ids.ts";

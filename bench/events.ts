@@ -2,7 +2,7 @@
 //
 // - verify: the verifier alone, over events in memory: the chain, and the chain with the tree; in turns, medians.
 // - archive: N events written to a real archive and verified there as a server does it, in a process whose memory is looked
-//   at meanwhile: the median of the first quarter (after a warm-up) beside that of the last. N is 500,000 unless it is given.
+//   at meanwhile: the median of the first quarter (after a warm-up) next to that of the last. N is 500,000 unless it is given.
 // - since: pages of /api/events/since of one real server, one reader; and /api/events/verify of the same.
 
 import { execFile } from "node:child_process";

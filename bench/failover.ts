@@ -1,5 +1,5 @@
 // `npm run bench -- failover [--kind kill|stop|cut] [--runs N] [--peer-runs N] [--alone] [--json]`: the leader goes away
-// under load; how long until the next write is acknowledged, beside etcd in the same run, in turns.
+// under load; how long until the next write is acknowledged, next to etcd in the same run, in turns.
 //
 // - kill: kill -9. stop: SIGSTOP, and SIGCONT once the next leader serves. cut: nothing passes between the leader and the
 //   others, in both directions; clients still reach it (Tenure alone: etcd's peers have no proxies between them).

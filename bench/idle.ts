@@ -1,5 +1,5 @@
 // `npm run bench -- idle [--seconds N] [--json]`: what three nodes cost that have nothing to do, each a supervisor with a controller
-// and, where it does not lead, an agent. They are the built package, as a user runs it. Beside them a bare Node, and etcd where it
+// and, where it does not lead, an agent. They are the built package, as a user runs it. Next to them a bare Node, and etcd where it
 // is on PATH. Memory is what is resident at the end, shared pages included; of the nodes that have a part, the largest counts. Linux only.
 
 import { execFileSync, spawn } from "node:child_process";

@@ -1,4 +1,4 @@
-// `npm run bench -- jobs --pending 1000000`: jobs that wait, and what they cost: leasing and failover beside the same cluster
+// `npm run bench -- jobs --pending 1000000`: jobs that wait, and what they cost: leasing and failover next to the same cluster
 // with a thousand. The ratio is what counts: at a million both should take no more than twice as long.
 //
 // Leasing is the full rate of batches from a queue that is kept as long as it is; failover is kill -9 of the leader until the

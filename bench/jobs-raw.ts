@@ -1,5 +1,5 @@
 // Tenure's API without its SDK: prepared text over connections of our own, one for each lane. It says what the servers can
-// do; what the SDK adds is measured beside it (jobs-sdk.ts).
+// do; what the SDK adds is measured next to it (jobs-sdk.ts).
 
 import { randomUUID } from "node:crypto";
 import { HttpConnection } from "./http-connection.ts";

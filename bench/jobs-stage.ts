@@ -1,4 +1,4 @@
-// What the benchmark of jobs stands on: clusters of Tenure's servers, a PostgreSQL for the peers (and for servers that keep
+// What the benchmark of jobs is on: clusters of Tenure's servers, a PostgreSQL for the peers (and for servers that keep
 // their jobs in one), and a load generator for each side. All of it is ended in every case.
 //
 // Everything syncs as in production. PostgreSQL gets more memory than the tests give it: nobody would run it with 32 MB.

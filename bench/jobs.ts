@@ -1,6 +1,6 @@
 // `npm run bench -- jobs [--nodes 1,3] [--backends embedded,postgres] [--rounds N] [--window-ms N] [--warm-ms N]
 // [--warm-first-ms N] [--samples N] [--batch N] [--raw] [--alone] [--calm] [--pending N] [--json]`: jobs leased and committed a second (durable, fenced, kept), and the
-// time from a submission's departure until the handler is called; beside graphile-worker and pg-boss (--alone: not).
+// time from a submission's departure until the handler is called; next to graphile-worker and pg-boss (--alone: not).
 //
 // - throughput, batched: submissions, leases and results of --batch jobs each; not batched: of one each, 16 at once.
 // - latency: one job at a time on an idle system.

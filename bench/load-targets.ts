@@ -11,7 +11,7 @@ const KEYS = 4_096;
 const ETCD_RETRY_MS = 1;
 const NEWS_MS_MAX = 1_000;
 
-/** `node`: who acknowledged it. A refusal that a retry did not mend is a failure of its own kind. */
+/** `node`: who acknowledged it. A refusal that a retry did not repair is a failure of its own kind. */
 export type PutOutcome = { readonly kind: "acked"; readonly node: string } | { readonly kind: "refused" | "unknown" };
 
 export interface Target {

@@ -1,6 +1,6 @@
 // `npm run bench -- loop [--minutes N] [--nodes N] [--batch N] [--calm] [--json]`: full load of jobs, while every node searches,
 // verifies its whole history and takes snapshots, each as soon as the last one is done. Nobody may campaign: whatever a node
-// does beside the log, it must not hold up its heartbeats. Memory of the nodes: the median of the second quarter beside that of
+// does next to the log, it must not hold up its heartbeats. Memory of the nodes: the median of the second quarter next to that of
 // the last.
 
 import { parseArgs } from "node:util";

@@ -17,7 +17,7 @@ const US_PER_TICK = 10_000;
 
 export type ProcessorTime = ReadonlyMap<string, number>;
 
-/** `label` stands before each part. A process that is gone counts for nothing. */
+/** `label` is before each part. A process that is gone counts for nothing. */
 export function processorTimeOf(processes: readonly { readonly label: string; readonly pid: number }[]): ProcessorTime {
   const times = new Map<string, number>();
   const add = (key: string, us: number): void => void times.set(key, (times.get(key) ?? 0) + us);
@@ -35,7 +35,7 @@ export function processorTimeOf(processes: readonly { readonly label: string; re
 
 /** What a process inherits from those that it started and that are gone; PostgreSQL ends one with each connection. */
 function endedChildrenUs(pid: number): number {
-  // The name stands in brackets and may hold spaces; user and system time of children are fields 16 and 17.
+  // The name is in brackets and may hold spaces; user and system time of children are fields 16 and 17.
   const fields = read(`/proc/${pid}/stat`).split(") ").at(-1)!.split(" ");
   return (Number(fields[13] ?? 0) + Number(fields[14] ?? 0)) * US_PER_TICK;
 }

@@ -1,5 +1,5 @@
 // `npm run bench -- soak [--minutes N] [--clients N] [--json]`: three nodes at full load for long. Nobody may campaign, and
-// memory and descriptors must not grow: the median of the last quarter beside that of the second (the first is for warming
+// memory and descriptors must not grow: the median of the last quarter next to that of the second (the first is for warming
 // up, and for the log's snapshots to come into their stride). Linux only: it reads /proc.
 
 import { readdirSync, readFileSync } from "node:fs";

@@ -1,5 +1,5 @@
 // `npm run bench -- tc-failover [--runs N] [--alone] [--json]`: three islands with TLS lose the leader of their coordinators; how long until the next one
-// acts, beside a key under a lease on etcd in the same run, in turns.
+// acts, next to a key under a lease on etcd in the same run, in turns.
 //
 // - leave: the leader leaves by `POST /v1/tc/cluster/leave`; the time runs from the end of its work. What comes before that (all others answer, the
 //   registry is changed) happens while it still leads. kill: kill -9. stop: SIGSTOP, and SIGCONT when another one acts.

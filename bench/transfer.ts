@@ -1,5 +1,5 @@
 // `npm run bench -- transfer [--runs N] [--peer-runs N] [--forced N] [--alone] [--json]`: leadership is handed over as
-// planned, under load; how long nobody's write is acknowledged, and who is refused, beside etcd in the same run, in turns.
+// planned, under load; how long nobody's write is acknowledged, and who is refused, next to etcd in the same run, in turns.
 //
 // - The time is the longest one between two acknowledgements, from the request for the transfer until a moment after its
 //   end; 16 writers. Without any transfer it would be the time of a few writes.

@@ -1,5 +1,5 @@
 // `npm run bench -- txn [--clients 1,8,64] [--nodes N] [--rounds N] [--window-ms N] [--alone] [--json]`: one transaction puts one value of 128 bytes on each of
-// three islands, beside PostgreSQL: one row on each of three servers, by PREPARE TRANSACTION at all in parallel, a record of the decision that is committed
+// three islands, next to PostgreSQL: one row on each of three servers, by PREPARE TRANSACTION at all in parallel, a record of the decision that is committed
 // at the first, and COMMIT PREPARED at all in parallel. Both sync everything, as they do by default; islands have TLS, PostgreSQL's driver none.
 //
 // - All sides take turns of a window in each round, and who goes first changes; the median of the rounds counts, and of their ratios.

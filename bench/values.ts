@@ -1,5 +1,5 @@
 // `npm run bench -- values [--clients 1,16,64] [--rounds N] [--window-ms N] [--alone] [--json]`: writes of values on three servers, 128 bytes each, fsync on:
-// plain, and with the epoch of a scope that is checked in the record; beside etcd's transaction that compares the revision of a leader's key
+// plain, and with the epoch of a scope that is checked in the record; next to etcd's transaction that compares the revision of a leader's key
 // and puts, where etcd is on PATH.
 //
 // All three take turns of a window in each round, and who goes first changes; the median of the rounds counts, and of their ratios. Each client

@@ -1,5 +1,5 @@
 // `npm run bench -- writes [--clients 1,16,64,512] [--rounds N] [--window-ms N] [--warm-ms N] [--alone] [--json]`:
-// durable, replicated writes of 128 bytes a second, three nodes each, fsync on, beside etcd where it is on PATH (--alone:
+// durable, replicated writes of 128 bytes a second, three nodes each, fsync on, next to etcd where it is on PATH (--alone:
 // not).
 //
 // One client process writes to both, in turns: a short window at one, then at the other, who goes first changes from round

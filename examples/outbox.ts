@@ -1,6 +1,6 @@
 // An outbox sender: messages that other transactions have written are delivered in order, by one instance at a time.
 //
-// The gate stands in front of each delivery. It can't recall a message that is on its way, so a receiver may see one
+// The gate is in front of each delivery. It can't recall a message that is on its way, so a receiver may see one
 // twice after a failover: messages carry their id, and a receiver drops what it has. None is lost. They are sent in the
 // order of their ids, among those that are committed; ids are given out before a commit, so a slow one may come late.
 //

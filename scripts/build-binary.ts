@@ -54,7 +54,7 @@ function tool(name: string, ...args: readonly string[]): void {
   execFileSync(join(root, "node_modules/.bin", name), args, { stdio: "inherit" });
 }
 
-/** The names of all packages that it needs. npm has put each of them at the top, or beside whoever needs another version. */
+/** The names of all packages that it needs. npm has put each of them at the top, or next to whoever needs another version. */
 function closure(manifest: string): Set<string> {
   const found = new Set<string>();
   const visit = (file: string): void => {

@@ -33,7 +33,7 @@ if (outAt >= 0 || read(stampPath) !== wanted) build();
 
 function build() {
   const startedAt = Date.now();
-  // Beside its place first: whoever is stopped half-way leaves the old page as it was.
+  // Next to its place first: whoever is stopped half-way leaves the old page as it was.
   const half = join(root, "node_modules", `.tenure-web-${process.pid}`);
   // Whoever builds it gets the page that is shipped: under a test's NODE_ENV it would be larger by a tenth.
   const env = {

@@ -4,7 +4,7 @@
 //
 //   node scripts/install.mjs        the project's own tools
 //   node scripts/install.mjs test   also test/: the real servers and clients that only whole tests use
-//   node scripts/install.mjs bench  also bench/: what the benchmarks measure beside us
+//   node scripts/install.mjs bench  also bench/: what the benchmarks measure next to us
 //
 // Each is a download of its own so that `npm start` and the unit tests do not wait for a PostgreSQL.
 

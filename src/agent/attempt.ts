@@ -69,7 +69,7 @@ export class Attempt {
     return this.#abort.signal;
   }
 
-  /** Aborts when the job may be another agent's, also behind a gentler reason to end it. */
+  /** Aborts when the job may be another agent's, also after a gentler reason to end it. */
   get lost(): AbortSignal {
     if (this.#lost === null) {
       this.#lost = new AbortController();

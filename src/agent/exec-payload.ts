@@ -13,7 +13,7 @@ export interface ExecPayload {
 
 const KEYS = ["command", "env", "cwd"];
 
-/** Throws a JobError that no retry mends. */
+/** Throws a JobError that no retry repairs. */
 export function readExecPayload(payload: Json): ExecPayload {
   if (typeof payload !== "object" || payload === null || Array.isArray(payload)) {
     throw wrong([`it must be an object such as {"command": ["make", "all"]}, not ${shown(payload)}`]);

@@ -68,7 +68,7 @@ export class LogBuffer {
   }
 
   /**
-   * These were answered: with where the log ended behind the first of them, or null. An end before it says that something in
+   * These were answered: with where the log ended after the first of them, or null. An end before it says that something in
    * front of it never arrived (it was refused, for instance): all that waits goes on from there, or it would be refused for
    * ever. Otherwise they are taken, or not wanted: that they go out again would change nothing.
    */
@@ -89,7 +89,7 @@ export class LogBuffer {
     if (this.hasRoom) this.release();
   }
 
-  /** As soon as there is room for it, also where nothing is printed behind it. */
+  /** As soon as there is room for it, also where nothing is printed after it. */
   #noteDropped(): void {
     if (this.#droppedBytes === 0) return;
     const note = `\n[${this.#droppedBytes} bytes left out: the cluster did not take the log fast enough]\n`;

@@ -205,7 +205,7 @@ interface Opening {
   readonly fresh: Readonly<Record<string, string>>;
 }
 
-/** It goes on behind the handler's back: Fastify has let go of the reply. */
+/** It goes on behind the handler's back: Fastify has released the reply. */
 function startStream(service: Service, traffic: Traffic, { request, reply, answer, fresh }: Opening): Promise<void> {
   const { polls, clock, limits } = service;
   const isHead = request.method === "HEAD";

@@ -204,7 +204,7 @@ class ApiServer implements Api {
     registerEndpoints(app, service, handlers, this.#traffic);
     registerExtras(app, this.#options.extraRoutes ?? [], this.#traffic);
     registerWeb(app, this.#options.web ?? [], this.#options.cluster);
-    // Behind what is being applied: whoever is ended looks at it again.
+    // After what is being applied: whoever is ended looks at it again.
     const review = (): void => void Promise.resolve().then(() => this.#polls.review());
     jobs?.keys.onRevoked(review);
     jobs?.certificates.onRevoked(review);

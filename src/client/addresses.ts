@@ -51,7 +51,7 @@ function tryBaseOf(text: string): string | undefined {
   }
 }
 
-/** Without a slash at its end, so that paths can be put behind it. */
+/** Without a slash at its end, so that paths can be put after it. */
 function baseOf(text: string): string {
   if (!URL.canParse(text)) throw invalid(`${JSON.stringify(text)} is no URL; give one such as https://n1.example:7401`);
   const url = new URL(text);

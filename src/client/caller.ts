@@ -154,7 +154,7 @@ export class Caller {
       const final = finalOf(voices);
       if (final !== undefined) throw new TenureError(final.code, final.why);
       const silent = voices.filter((voice) => voice.kind === "silent");
-      // What stands in everybody's way does not go away while we wait.
+      // What is in everybody's way does not go away while we wait.
       const isHopeless = silent.every(({ code }) => code !== null && isFinal(code)) && silent.length === voices.length;
       if (isHopeless || !(await pauses.take(line.signal))) {
         options.signal?.throwIfAborted();

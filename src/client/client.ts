@@ -42,7 +42,7 @@ export interface ClientOptions {
 /** One node's own view; null where it gave none, and then why. */
 export type NodeAnswer =
   | { readonly url: string; readonly view: ClusterView; readonly why: null; readonly code: null }
-  /** `code`: of its refusal, or of what stands in the way to it; null: it did not answer. */
+  /** `code`: of its refusal, or of what is in the way to it; null: it did not answer. */
   | { readonly url: string; readonly view: null; readonly why: string; readonly code: ErrorCode | null };
 
 export interface Client extends ClientCluster, ClientJobs, TransactionsPart {
@@ -84,7 +84,7 @@ export interface ClientCluster {
   /** What the node at `url` has written down. */
   audit(url: string, options?: CallOptions): Promise<AuditView>;
   readonly scopes: ClientScopes;
-  /** Small documents beside the scopes, which a leader writes only while its epoch is in force. */
+  /** Small documents next to the scopes, which a leader writes only while its epoch is in force. */
   readonly values: ClientValues;
   /** Of transactions over several clusters. */
   readonly coordinators: ClientCoordinators;

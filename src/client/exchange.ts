@@ -19,14 +19,14 @@ export interface ClientRequest {
   readonly method: "GET" | "POST" | "PUT" | "DELETE";
   readonly path: string;
   readonly body?: unknown;
-  /** Beside the client's own. */
+  /** Next to the client's own. */
   readonly headers?: Readonly<Record<string, string>> | undefined;
 }
 
 export interface Line {
   readonly fetch: ClientFetch;
   readonly headers: Readonly<Record<string, string>>;
-  /** Put behind what a node says with 401: it can't know how this caller takes its key. */
+  /** Put after what a node says with 401: it can't know how this caller takes its key. */
   readonly keyAdvice: string;
   readonly signal: AbortSignal;
 }
@@ -39,7 +39,7 @@ export type Answer =
       readonly isSent: boolean;
       readonly why: string;
       readonly cause: unknown;
-      /** What stands in the way, where that is known and no server's fault; null for everything else. */
+      /** What is in the way, where that is known and no server's fault; null for everything else. */
       readonly code: ErrorCode | null;
     };
 

@@ -61,7 +61,7 @@ export function isFinalAnswer({ code, fields }: Extract<Answer, { kind: "refused
   return isFinal(code) && (code !== "UNAUTHENTICATED" || fields["role"] === "LEADER");
 }
 
-/** Of nodes that all said nothing: what stands in the way of the first where it is known, for it is what to mend. */
+/** Of nodes that all said nothing: what is in the way of the first where it is known, for it is what to repair. */
 export function silenceCode(codes: readonly (ErrorCode | null)[]): ErrorCode {
   return codes.find((code) => code !== null) ?? "BACKEND_UNAVAILABLE";
 }

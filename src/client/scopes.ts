@@ -83,7 +83,7 @@ async function listAll(caller: Caller, options: ReadOptions): Promise<readonly S
 
 interface Page {
   readonly scopes: readonly ScopeView[];
-  /** Behind this name the next page begins; null: this was the last. */
+  /** After this name the next page begins; null: this was the last. */
   readonly next: string | null;
 }
 

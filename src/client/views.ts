@@ -1,5 +1,5 @@
 // What the servers answer, as the SDK shows it: docs/reference describes each field. The wire's spelling is the contract's. What a server
-// says of itself is in ports/; here are the differences: what older servers do not say, and what newer ones may say beside it.
+// says of itself is in ports/; here are the differences: what older servers do not say, and what newer ones may say next to it.
 
 import type { AuditRecord } from "../ports/audit.ts";
 import type * as server from "../ports/cluster.ts";

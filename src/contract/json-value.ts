@@ -7,7 +7,7 @@ import { JSON_VALUE_BYTES_MAX } from "./limits.ts";
 
 const encoder = new TextEncoder();
 
-/** Null where it is fine; else a sentence that goes on behind its name. */
+/** Null where it is fine; else a sentence that goes on after its name. */
 export function jsonMistake(value: unknown, bytesMax: number): string | null {
   const walk = new Walk();
   walk.look(value, 0);

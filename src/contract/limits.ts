@@ -17,7 +17,7 @@ export const NAMES_PER_PAGE_MAX = 500;
 export const EVENTS_PER_PAGE_MAX = 1_000;
 /** A number, a separator, a bracket: what a value has at most besides the characters of a text. */
 export const JSON_VALUE_BYTES_MAX = 28;
-/** Of a request that writes a value: each of its characters may be written as six (\u0041), with the names of a scope beside it. */
+/** Of a request that writes a value: each of its characters may be written as six (\u0041), with the names of a scope next to it. */
 export const VALUE_BODY_BYTES_MAX = 6 * VALUE_BYTES_MAX + 4 * 1024;
 export const PATH_BYTES_MAX = 4_096;
 export const CONFIG_KEYS_MAX = 256;

@@ -19,9 +19,9 @@ export interface Route {
   readonly body: Shape | null;
   /** Null: it answers no JSON. */
   readonly answer: TSchema | null;
-  /** What it answers instead of JSON, or beside it. */
+  /** What it answers instead of JSON, or next to it. */
   readonly contentType?: string;
-  /** Beside those that any route may answer (COMMON_ERRORS). */
+  /** Next to those that any route may answer (COMMON_ERRORS). */
   readonly errors: readonly ErrorCode[];
   /** `write`: only the leader does it; elsewhere 409 NOT_LEADER or 503 ERR_NO_LEADER. */
   readonly kind: "probe" | "read" | "write" | "local";
@@ -29,7 +29,7 @@ export interface Route {
   readonly isAdmin: boolean;
   /** Counted for each caller, and refused past a rate. */
   readonly limited: "admin" | "acquire" | null;
-  /** Headers that mean something here, beside those of every route. */
+  /** Headers that mean something here, next to those of every route. */
   readonly headers?: readonly HeaderName[];
   /** Its body may be as large as an entry of the log. */
   readonly isLarge?: boolean;

@@ -125,7 +125,7 @@ export function describeMistakes(mistakes: readonly Mistake[], whole: string): s
   return `${text}${sentenceEnd(text)}`;
 }
 
-/** One mistake is a sentence behind `head`; several are a line each, indented. */
+/** One mistake is a sentence after `head`; several are a line each, indented. */
 export function listMistakes(head: string, mistakes: readonly Mistake[], tail: string, whole = "the file"): string {
   if (mistakes.length === 1) return `${head} ${describeMistakes(mistakes, whole)} ${tail}`;
   const lines = mistakes.map((mistake) => `  ${describeMistakes([mistake], whole).replace(/\.$/, "")}`);
@@ -236,7 +236,7 @@ function expectedOf({ wanted: told, type = "" }: Fragment = {}): string {
   return kind === undefined ? "" : `: expected ${kind}`;
 }
 
-/** Where the schema itself stands at a pointer such as `#/properties/a`. */
+/** Where the schema itself is at a pointer such as `#/properties/a`. */
 function fragmentAt(schema: TSchema, pointer: string): Fragment {
   let at: unknown = schema;
   for (const step of pointer.split("/").slice(1)) {

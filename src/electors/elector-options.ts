@@ -13,7 +13,7 @@ export interface ElectorOptions<Extras extends object = object> {
   readonly backend: Backend<Extras>;
   /** Who this instance is, for people. Default `<scope>-<host>-<pid>-<uuid>`. */
   readonly identity?: string | undefined;
-  /** What observers are told beside the identity: an address, a version. */
+  /** What observers are told next to the identity: an address, a version. */
   readonly metadata?: Readonly<Record<string, string>> | undefined;
   /** False: a permanent follower, which observes and never leads. */
   readonly enabled?: boolean | undefined;

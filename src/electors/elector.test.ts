@@ -29,7 +29,7 @@ describe("an elector", () => {
     const { elector, seat, clock, story } = rig();
     const first = elector.acquire();
     seat.acquires[0]!.resolve({ epoch: 7, sentAt: clock.now });
-    // Behind the answer, and before whoever awaits the term.
+    // After the answer, and before whoever awaits the term.
     void Promise.resolve().then(() => seat.claim.lost(7, "session-ended"));
     const term = await first;
     expect(await term.ended).toBe("session-ended");

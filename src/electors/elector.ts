@@ -1,5 +1,5 @@
 // An elector as its user holds it: one scope, one backend, and the loop between them (seat-loop.ts).
-// States: those of core/trust's machine, beside open → closing → closed.
+// States: those of core/trust's machine, next to open → closing → closed.
 // Invariants: one term at a time, and no campaign while an earlier work has not settled; transitions reach the user in
 // order, and whatever the user's callback throws changes nothing.
 

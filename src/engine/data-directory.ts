@@ -77,7 +77,7 @@ export type FoundLog = Pick<Intact, "snapshot" | "entries">;
 
 export type RecoveryOutcome = "fresh" | "intact" | "torn-tail-cut" | "damaged-set-aside" | "recovered";
 
-/** The state behind which a log begins. */
+/** The state after which a log begins. */
 export interface Beginning {
   readonly meta: SnapshotMeta;
   readonly data: Uint8Array;
@@ -143,7 +143,7 @@ function resumePreparing(
 // ---- fresh -----------------------------------------------------------------------------------------
 
 /**
- * A founder starts behind a snapshot at index 1 that every founder has, so that all of them begin with
+ * A founder starts after a snapshot at index 1 that every founder has, so that all of them begin with
  * equal logs and agree on who the voters are without exchanging a message.
  */
 async function prepareEmpty(options: DirectoryOptions, directory: Directory): Promise<ReadyDirectory> {
@@ -269,7 +269,7 @@ async function adopt(options: DirectoryOptions, directory: Directory, intact: In
   if (cut !== null && cut.name === tail.name) await file.truncate(cut.sizeBytes, "wal-truncate");
   if (cut !== null && cut.name !== tail.name) await disk.remove(cut.name, "wal-remove");
   await syncFile(file, "wal-fdatasync");
-  // Also for the removal: if that segment came back behind new, unsynced bytes, those would look acknowledged.
+  // Also for the removal: if that segment came back after new, unsynced bytes, those would look acknowledged.
   await syncDirectory(disk, "wal-sync-directory");
 
   const head = { hardState, snapshot: snapshot?.meta ?? null };

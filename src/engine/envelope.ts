@@ -1,7 +1,7 @@
-// What travels on the wire: a Raft message, and behind it, for MsgSnap alone, the snapshot's contents.
+// What travels on the wire: a Raft message, and after it, for MsgSnap alone, the snapshot's contents.
 //   CRC-32 of all that follows (u32) | message bytes (u32, big-endian) | message | snapshot file
 // TLS authenticates what it carries; the checksum is for what it does not see, a flipped bit in a buffer
-// before or behind it, because an entry that changed on its way would be committed as it arrived.
+// before or after it, because an entry that changed on its way would be committed as it arrived.
 
 import { crc32OfBoth } from "../core/kit/crc32.ts";
 import { decodeMessage, encodeMessage, type DecodedMessage, type Message } from "../core/raft/index.ts";
@@ -35,7 +35,7 @@ export function sealEnvelope(
 }
 
 /**
- * The same with a snapshot's file behind the message, without its contents: they follow as they are. Their checksum is
+ * The same with a snapshot's file after the message, without its contents: they follow as they are. Their checksum is
  * known, so they are neither read nor copied, however many they are.
  */
 export function sealBefore(file: SealedFile, message: Message, clusterId: string, digest: Digest): Uint8Array {

@@ -1,4 +1,4 @@
-// A node's own snapshots, one at a time, written beside the log: the state may be large, and consensus must not wait.
+// A node's own snapshots, one at a time, written next to the log: the state may be large, and consensus must not wait.
 // Invariant: one that a leader's snapshot has overtaken while it was made or written is dropped, never reported.
 
 import type { SnapshotMeta } from "../core/raft/index.ts";

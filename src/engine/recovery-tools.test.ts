@@ -25,7 +25,7 @@ async function isForced(disk: TestDisk): Promise<boolean> {
 const openNew = (disk: TestDisk): Promise<Opened> => open(disk, { clusterId: "new", bootstrap: null });
 const listOf = (opened: Opened): unknown => JSON.parse(new TextDecoder().decode(opened.snapshot!.data));
 
-/** A snapshot at 3 that holds two texts, and entries 4 and 5 behind it, of which 5 was never known to be committed. */
+/** A snapshot at 3 that holds two texts, and entries 4 and 5 after it, of which 5 was never known to be committed. */
 async function lived(disk: TestDisk): Promise<void> {
   const storage = await written(disk);
   const machine = new ListMachine();

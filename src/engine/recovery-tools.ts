@@ -48,7 +48,7 @@ export interface RestoreOptions extends Place {
   readonly file: Uint8Array;
 }
 
-/** The cluster of one that now stands in the directory. */
+/** The cluster of one that now is in the directory. */
 export interface NewCluster {
   readonly clusterId: string;
   readonly incarnation: string;

@@ -50,7 +50,7 @@ export interface SealedFile {
   readonly meta: SnapshotMeta;
   readonly head: Uint8Array;
   readonly data: Uint8Array;
-  /** Of both, one behind the other. */
+  /** Of both, one after the other. */
   readonly crc: number;
 }
 

@@ -73,7 +73,7 @@ describe.each([0, 40, 700])("a crash in each disk call, with %i bytes reserved a
     {
       name: "while a segment that was never born is dropped",
       before: async (disk) => {
-        // A next segment is created only behind one that was cut to its size.
+        // A next segment is created only after one that was cut to its size.
         await (await written(disk)).close();
         disk.put("wal-0000000001", disk.bytesOf("wal-0000000001"));
         disk.put("wal-0000000002", new Uint8Array(5));

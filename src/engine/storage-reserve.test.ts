@@ -212,7 +212,7 @@ describe("damage in front of reserved zeros", () => {
         }
       }
     }
-    // What nobody can decide, with or without a reservation: the last batch, with nothing behind it (decision 0002).
+    // What nobody can decide, with or without a reservation: the last batch, with nothing after it (decision 0002).
     disk.put(TAIL, whole.slice().fill(0, starts[last]));
     expect(lastIndexOf(await verdictOn(disk))).toBe(14);
   });

@@ -146,7 +146,7 @@ describe("persisting", () => {
       const opened = await open(copy);
       const last = opened.entries.at(-1)?.index ?? 1;
       if (last > 1) expect(opened.hardState).toEqual(hardState(7, 2, n2));
-      // The commit index never points behind the log.
+      // The commit index never points after the log.
       expect(opened.hardState.commit).toBeLessThanOrEqual(last);
       seen.add(`${opened.hardState.term}/${last}`);
     }

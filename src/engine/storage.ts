@@ -7,7 +7,7 @@
 // - When `persist` resolves, everything in it that must be synced is durable, and so is everything before.
 // - A snapshot's file is durable before any segment header names it, and the file before it is removed
 //   only after that header is durable.
-// - Writes to the log never overlap. Only the file of this node's own snapshot is written beside them,
+// - Writes to the log never overlap. Only the file of this node's own snapshot is written next to them,
 //   because it may be large and consensus must not wait for it.
 
 import { assert } from "../core/kit/assert.ts";
@@ -100,8 +100,8 @@ export class Storage {
   }
 
   /**
-   * Stores this node's own snapshot, while it is made, and lets go of segments that hold nothing from `keepFromIndex` on, nor
-   * anything behind the snapshot. The log itself is not shortened. How many bytes its contents have; null: it was given up.
+   * Stores this node's own snapshot, while it is made, and releases segments that hold nothing from `keepFromIndex` on, nor
+   * anything after the snapshot. The log itself is not shortened. How many bytes its contents have; null: it was given up.
    */
   saveSnapshot(
     meta: SnapshotMeta,
@@ -134,7 +134,7 @@ export class Storage {
     }
   }
 
-  /** The snapshot behind which the log starts, read from the disk again. */
+  /** The snapshot after which the log starts, read from the disk again. */
   async readSnapshot(): Promise<{ readonly meta: SnapshotMeta; readonly data: Uint8Array } | null> {
     const read = await this.#readMarked();
     return read === null ? null : { meta: read.meta, data: read.data };
@@ -175,7 +175,7 @@ export class Storage {
   }
 
   async #close(): Promise<void> {
-    // The snapshot's file first: the mark in the log comes behind it.
+    // The snapshot's file first: the mark in the log comes after it.
     await this.#saving;
     await this.#idle;
     const wasUsable = this.#state === "usable";
@@ -204,7 +204,7 @@ export class Storage {
     if (requests.some((request) => request.mustSync)) await this.#wal.sync();
   }
 
-  /** A request may be older than the mark of a snapshot that was saved beside it, and know of less. */
+  /** A request may be older than the mark of a snapshot that was saved next to it, and know of less. */
   #atLeastMarked(hardState: HardState | null): HardState | null {
     if (hardState === null || hardState.commit >= this.#hardState.commit) return hardState;
     return { ...hardState, commit: this.#hardState.commit };

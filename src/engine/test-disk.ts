@@ -156,7 +156,7 @@ export class TestDisk implements Disk {
   }
 
   #file(name: string, inode: Inode): DiskFile {
-    /** Behind it there is nothing, or reserved zeros. */
+    /** After it there is nothing, or reserved zeros. */
     let endBytes = inode.visible.length;
     return {
       name,

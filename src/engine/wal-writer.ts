@@ -1,7 +1,7 @@
-// Appends to the log of one node: batches to its last segment, and new segments behind it.
+// Appends to the log of one node: batches to its last segment, and new segments after it.
 //
 //   syncedBytes ≤ sizeBytes: what of the last segment is known to be durable, and what was written to it.
-//   reservedToBytes: up to here there may be zeros behind it, for small writes to take their place: a write
+//   reservedToBytes: up to here there may be zeros after it, for small writes to take their place: a write
 //   into room that is there is synced faster than one that makes the file longer (docs/decisions/0010-reserved-log.md).
 //
 // Invariants:
@@ -90,7 +90,7 @@ export class WalWriter {
     file: DiskFile,
   ): Promise<WalWriter> {
     const writer = new WalWriter(environment, head, segments, file);
-    // With the hard state as it was understood: a commit index behind the cut is not believed by the next reader either.
+    // With the hard state as it was understood: a commit index after the cut is not believed by the next reader either.
     await writer.append([{ hardState: head.hardState, entries: [] }]);
     await writer.sync();
     return writer;

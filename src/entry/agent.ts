@@ -1,4 +1,4 @@
-// `tenure/agent`: runs jobs of Tenure's servers in this process. It needs `fetch`, and no package beside this one.
+// `tenure/agent`: runs jobs of Tenure's servers in this process. It needs `fetch`, and no package next to this one.
 
 import {
   type Agent,

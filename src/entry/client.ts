@@ -1,4 +1,4 @@
-// `tenure/client`: a client of Tenure's own servers, for Node and browsers. It needs `fetch`, and no package beside this one.
+// `tenure/client`: a client of Tenure's own servers, for Node and browsers. It needs `fetch`, and no package next to this one.
 
 import { requireNode } from "../drivers/system/host.ts";
 

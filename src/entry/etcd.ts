@@ -1,4 +1,4 @@
-// `tenure/etcd`: leadership in your etcd, over its JSON gateway. No package beside this one is needed.
+// `tenure/etcd`: leadership in your etcd, over its JSON gateway. No package next to this one is needed.
 
 import { hostname } from "node:os";
 import { httpWire } from "../drivers/etcd/index.ts";

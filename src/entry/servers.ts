@@ -1,4 +1,4 @@
-// `tenure/servers`: leadership on Tenure's own servers, over their HTTP API. No package beside this one is needed.
+// `tenure/servers`: leadership on Tenure's own servers, over their HTTP API. No package next to this one is needed.
 
 import { hostname } from "node:os";
 import { seededRandom } from "../core/kit/random.ts";

@@ -11,7 +11,7 @@ import { TenureError } from "../core/kit/errors.ts";
 import type { LogRecord } from "../ports/log.ts";
 import { KEPT_BYTES_MAX, KEPT_RECORDS_MAX } from "./limits.ts";
 
-/** What a record costs beside its data, about. */
+/** What a record costs next to its data, about. */
 const RECORD_OVERHEAD_BYTES = 96;
 
 export interface FeedBounds {
@@ -45,7 +45,7 @@ export class RecordFeed {
     return this.#position;
   }
 
-  /** The oldest position that can be read; one behind the head where nothing is kept. */
+  /** The oldest position that can be read; one after the head where nothing is kept. */
   get first(): number {
     return this.#position - (this.#records.length - this.#front) + 1;
   }
@@ -89,7 +89,7 @@ export class RecordFeed {
     return () => void this.#subscribers.delete(subscriber);
   }
 
-  /** The log goes on behind `position` without what lies before: a snapshot was restored. */
+  /** The log goes on after `position` without what lies before: a snapshot was restored. */
   jump(position: number): void {
     this.#records = [];
     this.#front = 0;

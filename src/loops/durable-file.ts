@@ -39,7 +39,7 @@ export function durableFiles(directory: string, failed: (what: string, why: stri
   }
 
   /**
-   * `kind` starts the labels of its disk calls. When this resolves, `name` has these bytes, the pieces one behind the
+   * `kind` starts the labels of its disk calls. When this resolves, `name` has these bytes, the pieces one after the
    * other, after any crash. It is synced on its way: hundreds of megabytes in one sync hold up the log's. False: it was given up,
    * and nothing of it is left.
    */

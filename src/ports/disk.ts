@@ -24,10 +24,10 @@ export interface DiskFile {
   readonly name: string;
   append(bytes: Uint8Array, label: string): Promise<void>;
   /**
-   * Makes the file so long, with zeros behind what was appended; later appends take their place, and a sync of those need
+   * Makes the file so long, with zeros after what was appended; later appends take their place, and a sync of those need
    * not make the file longer. The zeros are seen by `read`, and are as durable as appended bytes: after a crash any of them may be
    * missing. False: there was no room for all of them (some may be there), and appends go on as if none were.
-   * Whoever opens the file again continues behind the zeros, unless it cuts them off first.
+   * Whoever opens the file again continues after the zeros, unless it cuts them off first.
    */
   reserve(sizeBytes: number, label: string): Promise<boolean>;
   /** Ends a reservation: the file then is so long, and no longer. */

@@ -1,5 +1,5 @@
 // The site's sealed events as every node has them: committed and applied here, in memory or in the archive. Whoever follows
-// them pulls: it asks for what stands behind the sequence that it has, and waits where there is nothing. So a reader that is
+// them pulls: it asks for what is after the sequence that it has, and waits where there is nothing. So a reader that is
 // slow costs nobody any memory, sees each event once, in order and without gaps (trap 67), and can go on at any other node.
 // Everything that may touch a disk is asynchronous and done elsewhere than on the consensus thread (design D10).
 
@@ -13,13 +13,13 @@ export interface Events {
    */
   hashAt(sequence: number, inTurn?: InTurn): Promise<string | null>;
   /**
-   * Events behind `after`, in order. Rejects with LOG_COMPACTED where retention has cut them off. A page may be shorter than
+   * Events after `after`, in order. Rejects with LOG_COMPACTED where retention has cut them off. A page may be shorter than
    * it could be, also empty; only `through` tells how far it got.
    */
   read(after: number, wanted: EventsWanted): Promise<EventsPage>;
   /** The same at once, from memory; null where the events are not in memory: `read` brings them. */
   recent(after: number, wanted: EventsWanted): EventsPage | null;
-  /** Resolves when there is an event behind `after` here, or the signal aborts. Never rejects. */
+  /** Resolves when there is an event after `after` here, or the signal aborts. Never rejects. */
   arrived(after: number, signal: AbortSignal): Promise<void>;
   /** Resolves when the next event of this entity is applied here, or the signal aborts. Never rejects; others wake nobody. */
   arrivedOf(entityId: string, signal: AbortSignal): Promise<void>;

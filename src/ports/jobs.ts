@@ -113,7 +113,7 @@ export interface LeaseCall {
   readonly ttlMs: number;
   /**
    * The number of this call among those of its session that ask for jobs, from 1 up, one call at a time. One that comes
-   * behind a later one, or twice, is OUTCOME_UNKNOWN, and given nothing.
+   * after a later one, or twice, is OUTCOME_UNKNOWN, and given nothing.
    */
   readonly poll?: number | undefined;
   /**
@@ -131,7 +131,7 @@ export interface LeaseRef {
   readonly leaseId: string;
 }
 
-/** Ordered and idempotent: a chunk whose `offset` is behind what is stored is taken from there, or not at all. */
+/** Ordered and idempotent: a chunk whose `offset` is after what is stored is taken from there, or not at all. */
 export interface LogChunk {
   /** Bytes of this attempt's log before it. */
   readonly offset: number;

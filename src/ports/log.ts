@@ -3,7 +3,7 @@
 //
 // Promises, each a case of the conformance suite:
 // - `open` raises the fence durably, before the first append of its epoch: from then on no lower epoch appends.
-// - An append is all or nothing, directly behind `after`, in the order of the calls.
+// - An append is all or nothing, directly after `after`, in the order of the calls.
 // - `committed` is never taken back; `fenced` means that nothing was written, and nothing will be with this epoch;
 //   `unknown` may turn out either way: open again (with a new epoch) and compare the head.
 // - Who subscribes sees every committed record once, in order, without gaps, from the position it asked for.
@@ -28,12 +28,12 @@ export interface Log {
   read(from: number, max: number): Promise<readonly LogRecord[]>;
   /**
    * Tells each committed record from `from` on, in order; `tell` is called synchronously and must not throw. `compacted` is told, and
-   * nothing more, where records are not kept any more: read the state instead and subscribe from behind it.
+   * nothing more, where records are not kept any more: read the state instead and subscribe from after it.
    */
   subscribe(from: number, tell: (record: LogRecord) => void, compacted: () => void): () => void;
 }
 
-/** A log beside which something waits to be taken over into it: what is taken is gone there, in the same atomic step. */
+/** A log next to which something waits to be taken over into it: what is taken is gone there, in the same atomic step. */
 export interface TakingLog extends Log {
   /** As `append`. Rejects, and nothing is written, where one of them is not there any more. */
   appendTaking(

@@ -14,7 +14,7 @@ export interface Scopes {
   resign(scope: string, session: string, epoch: number): Promise<void>;
   /** For operators. `force` takes the scope away at once; otherwise the holder is asked at its next renewal. Null: nobody holds it. */
   askResign(scope: string, force: boolean): Promise<{ readonly epoch: number } | null>;
-  /** Applied state of this node, by name: at most `limit` behind the name `after`, from the first where that is null. */
+  /** Applied state of this node, by name: at most `limit` after the name `after`, from the first where that is null. */
   list(after: string | null, limit: number): readonly ScopeView[];
   get(scope: string): ScopeView | null;
   /** Newest first, at most SCOPE_HISTORY_MAX. */

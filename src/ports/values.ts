@@ -1,4 +1,4 @@
-// Values: small JSON documents in the servers' replicated state, beside the scopes. A write may name the scope and the epoch of the leader
+// Values: small JSON documents in the servers' replicated state, next to the scopes. A write may name the scope and the epoch of the leader
 // that makes it: the log takes both in one record, or neither, so that nobody whose epoch is over changes anything. The leader of the cluster
 // decides; every node shows the applied state. What is refused rejects with a TenureError: STALE_EPOCH, VERSION_CONFLICT (both definite: nothing was
 // written), QUOTA_EXCEEDED, NOT_LEADER, OUTCOME_UNKNOWN, or a retryable one.

@@ -1,4 +1,4 @@
-// What the worker thread keeps beside the log (design D10): a searchable copy of all jobs, live and finished, and their logs.
+// What the worker thread keeps next to the log (design D10): a searchable copy of all jobs, live and finished, and their logs.
 // It follows the applied log and may lag behind it; what it answers says as of which position. It is never asked for a
 // decision: it can be deleted and is then built again from snapshot and archive.
 
@@ -6,18 +6,18 @@ import type { Job, JobState } from "../core/jobs/model.ts";
 
 export interface Views {
   /**
-   * For whoever feeds: the position up to which everything is in, behind all puts so far, whatever became of them. 0: feed it
+   * For whoever feeds: the position up to which everything is in, after all puts so far, whatever became of them. 0: feed it
    * from the start; what was put without ever coming to a position is dropped.
    */
   position(): Promise<number>;
   /**
-   * Jobs as they are behind the record at `position`; ids that are not kept any more. Puts may be pipelined, in order; one
+   * Jobs as they are after the record at `position`; ids that are not kept any more. Puts may be pipelined, in order; one
    * below the position changes nothing. A snapshot comes in puts at 0 and ends with one at its own position: until then the
    * position stays 0, and what was put is dropped if it never comes.
    *
    * Resolves when it outlives the process; after a power loss the position may go back, together with what it covers.
    * A put that is refused (DISK_FULL, DISK_DAMAGED, BACKEND_UNAVAILABLE, OVERLOADED) has changed nothing, and so are all
-   * behind it until `position` was asked for: there is never a hole below the position. Ask, and feed from there.
+   * after it until `position` was asked for: there is never a hole below the position. Ask, and feed from there.
    */
   put(
     position: number,
@@ -41,7 +41,7 @@ export interface Views {
   reached(): Promise<number>;
   get(jobId: string): Promise<JobRow>;
   /**
-   * Finished jobs whose retention is over at `nowMs`, by when that was and then by sequence, at most `limit`; behind `after`,
+   * Finished jobs whose retention is over at `nowMs`, by when that was and then by sequence, at most `limit`; after `after`,
    * the last one of the page before.
    */
   expired(nowMs: number, limit: number, after?: ExpiredPlace | null): Promise<ExpiredJobs>;
@@ -103,7 +103,7 @@ export interface ExpiredJob extends ExpiredPlace {
 
 export interface ExpiredJobs {
   readonly jobs: readonly ExpiredJob[];
-  /** As of here. Behind it a job may have been sent once more. */
+  /** As of here. After it a job may have been sent once more. */
   readonly position: number;
 }
 

@@ -1,6 +1,6 @@
 // What goes wrong between us and Postgres, as errors that say what to do.
 //
-// Two kinds: what mends itself (BACKEND_UNAVAILABLE, BACKEND_READ_ONLY), and what a person must mend. The second kind
+// Two kinds: what repairs itself (BACKEND_UNAVAILABLE, BACKEND_READ_ONLY), and what a person must repair. The second kind
 // ends a campaign only until a seat has once been served: a follower that ran for months must outlive a rolling
 // change of passwords, so afterwards it is told in the same words and tried again.
 // No message has a password in it: neither the URL nor what the client was given is ever quoted.
@@ -24,7 +24,7 @@ export function faultOf(error: unknown, context: FaultContext): TenureError {
 
 /**
  * As a retryable error, with the same words: for seats that have been served before. A clash is what it was: waiting
- * does not mend it, and nothing that was right before turns into one.
+ * does not repair it, and nothing that was right before turns into one.
  */
 export function softened(error: TenureError): TenureError {
   if (error.retryable || error.code === "SCOPE_CLASH") return error;

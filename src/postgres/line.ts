@@ -3,7 +3,7 @@
 //
 //   asking ──answered──▶ asking ──no answer in time──▶ destroyed
 //
-// Invariants: a session that owed an answer for too long is destroyed, never used again (trap 39): behind it there may
+// Invariants: a session that owed an answer for too long is destroyed, never used again (trap 39): after it there may
 // be a half-open connection, which TCP itself reports after minutes; an instant is taken just before a statement is
 // sent, not when it was queued (trap 44).
 

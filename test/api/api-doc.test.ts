@@ -26,7 +26,7 @@ interface Entry {
   /** Empty: certificates of a kind are asked for. */
   readonly role: string;
   readonly certificates: readonly string[];
-  /** Beside those of the role. */
+  /** Next to those of the role. */
   readonly alsoFor: readonly string[];
   readonly body: readonly string[];
   readonly query: readonly string[];

@@ -27,7 +27,7 @@ const wild = fc.record({
     "wrong",
     null,
   ),
-  /** The scope is held, and its epoch stands in place of a drawn one: hardly any draw would hit it. */
+  /** The scope is held, and its epoch is in place of a drawn one: hardly any draw would hit it. */
   isHeld: fc.boolean(),
   /** What the call is about is made first, so that it is there. */
   isPrepared: fc.boolean(),

@@ -1,6 +1,6 @@
 // Every route of the contract on three real servers: reads on each of them with their headers and linearizable where that is
 // asked, mutations on the leader, their refusals elsewhere field by field, and streams that go on at another node when
-// theirs is killed. What one node does in detail is tested on the API alone, beside this file.
+// theirs is killed. What one node does in detail is tested on the API alone, next to this file.
 
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -119,7 +119,7 @@ describe("reads", () => {
 
   it.each(consistent.map(([id]) => id))("%s?consistency=linearizable shows what was just written", async (id) => {
     const query = `?consistency=linearizable${id === "eventsProof" ? "&sequence=1" : ""}`;
-    // Also behind an event that is not about a job: lists, searches and logs come from the views, which must pass it too.
+    // Also after an event that is not about a job: lists, searches and logs come from the views, which must pass it too.
     expect((await call(leader, id === "queues" ? "pauseQueue" : "resumeQueue", [{}])).status).toBe(200);
     for (const node of cluster.nodes) {
       const { status, body } = await call(node, id, [undefined, {}, query]);

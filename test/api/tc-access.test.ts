@@ -148,7 +148,7 @@ describe.each(ROWS)("$route", ({ method, path, kinds }) => {
     const pair = await certificate(`spiffe://tenure/${kind}/n7`);
     if (kinds.includes(kind)) expect(isIn(await call({ pair }))).toBe(true);
     else expect(await refusal({ pair })).toEqual([403, "tc_forbidden"]);
-    // An API key beside it changes nothing.
+    // An API key next to it changes nothing.
     const both = await call({ pair, key: "operator-key" });
     expect(isIn(both)).toBe(kinds.includes(kind));
   });

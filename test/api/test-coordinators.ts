@@ -1,4 +1,4 @@
-// Coordinators behind a real API with TLS: the production loop of a node, its ledger in memory, and callers with certificates.
+// Coordinators after a real API with TLS: the production loop of a node, its ledger in memory, and callers with certificates.
 
 import { request } from "node:https";
 import { Coordinator } from "../../src/controller/coordinators/coordinator.ts";

@@ -139,7 +139,7 @@ function objectOf({ properties = {}, required = [], anyOf }: Schema): fc.Arbitra
 /** How often a route is asked for that is to be asked for often. */
 const OFTEN_WEIGHT = 8;
 
-/** One for any route; `wild` is what beside it may differ. */
+/** One for any route; `wild` is what next to it may differ. */
 export function requestsWith<T>(
   wild: fc.Arbitrary<T>,
   often: readonly RouteId[] = [],

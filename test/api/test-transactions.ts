@@ -30,7 +30,7 @@ export const HEADER: TxnHeader = {
   by: CLIENT,
 };
 
-/** The id that is so many behind the first. */
+/** The id that is so many after the first. */
 export function txnId(at: number): string {
   return `${TXN.slice(0, -8)}${at.toString(16).padStart(8, "0")}`;
 }

@@ -1,4 +1,4 @@
-// Client certificates say who calls, by their SPIFFE id; keys still work beside them.
+// Client certificates say who calls, by their SPIFFE id; keys still work next to them.
 
 import { X509Certificate } from "node:crypto";
 import { Agent, request } from "node:https";

@@ -214,7 +214,7 @@ const GOOD_OPERATIONS: readonly (readonly object[])[] = [
   [{ ...PUT, name: "p" }, RELEASE, JOB, JOB],
   many(TXN_OPERATIONS_MAX, (at) => ({ ...DELETE, name: `v${at}` })),
 ];
-/** Each is a list of operations but for one thing: what the field is called behind the list. */
+/** Each is a list of operations but for one thing: what the field is called after the list. */
 const WRONG_OPERATIONS: readonly (readonly [string, unknown])[] = [
   ["", 5],
   ["", {}],

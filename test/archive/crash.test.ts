@@ -5,7 +5,7 @@ import { expectHistory, expectIntact, fetchAll, filled, logBehind, open, sealedE
 import type { Archive } from "../../src/logs/archive/index.ts";
 import { wholeOf } from "../../src/core/kit/pieces.ts";
 
-// A node after a crash: its snapshot, its archive and the log behind the snapshot, replayed. The other nodes have
+// A node after a crash: its snapshot, its archive and the log after the snapshot, replayed. The other nodes have
 // everything. `told` is what the node knew to be durable before it crashed.
 
 const events = sealedEvents(8, "c", 1);

@@ -23,7 +23,7 @@ function firstBroken(steps: readonly VerifyStep[]): VerifyStep | undefined {
   return steps.find(({ kind }) => kind === "broken");
 }
 
-/** Where each event's record ends in its file: the footer is behind the last. */
+/** Where each event's record ends in its file: the footer is after the last. */
 function recordEnds(bytes: Uint8Array, count: number): number[] {
   const view = new DataView(bytes.buffer, bytes.byteOffset);
   const ends = [13 + view.getUint32(9)];

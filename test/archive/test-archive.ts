@@ -89,7 +89,7 @@ export async function expectIntact(archive: Archive, events: number): Promise<vo
   expect(steps.at(-1)).toMatchObject({ kind: "end", isIntact: true, events });
 }
 
-/** What a Raft log has behind a snapshot, up to `last`: the rest is compacted. */
+/** What a Raft log has after a snapshot, up to `last`: the rest is compacted. */
 export function logBehind(
   snapshot: Uint8Array | null,
   events: readonly CommittedEvent[],

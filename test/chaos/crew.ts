@@ -44,7 +44,7 @@ export class Crew {
   readonly stale: StaleCount = { attempts: 0, rejected: 0, early: 0 };
   /** Reasons to fail. */
   readonly findings: string[] = [];
-  /** What `lead` rejected with, beside what a worker gave up by itself: for people. */
+  /** What `lead` rejected with, next to what a worker gave up by itself: for people. */
   readonly troubles: string[] = [];
   acks = 0;
   last: Ack | undefined;

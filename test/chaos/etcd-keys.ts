@@ -34,7 +34,7 @@ export async function getKey(endpoint: string, key: string): Promise<KeyValue | 
   return answer.kvs?.[0];
 }
 
-/** A lane that was never written stands at 0. */
+/** A lane that was never written is at 0. */
 export async function readLanes(endpoint: string, lanes: number): Promise<number[]> {
   const range = { key: base64(LANES), range_end: endOf(LANES) };
   const { kvs = [] } = await ask<{ kvs?: KeyValue[] }>(endpoint, "kv/range", range);

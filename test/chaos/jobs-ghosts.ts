@@ -1,5 +1,5 @@
 // Results of agents that were killed or stopped with jobs in their hands, sent by the harness once the job is another's: with
-// the right leader epoch, so that nothing but the job's own epoch stands in their way (trap 50). None may be taken.
+// the right leader epoch, so that nothing but the job's own epoch is in their way (trap 50). None may be taken.
 
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Client } from "../../src/entry/client.ts";

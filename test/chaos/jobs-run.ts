@@ -1,6 +1,6 @@
 // `chaos jobs` on one backend: three servers, agents and submitters, all processes or loops of their own, under faults.
 //
-//   stage ─▶ traffic, with faults on servers and on agents beside it ─▶ all submitted ─▶ faults over
+//   stage ─▶ traffic, with faults on servers and on agents next to it ─▶ all submitted ─▶ faults over
 //         ─▶ unknown submissions are asked again ─▶ everything finishes ─▶ every server is read and compared ─▶ all end
 //
 // What the seed decides: the order of faults, victims, sizes, what jobs do. What it can't: how processes are scheduled.

@@ -8,7 +8,7 @@
 //         ├─▶ refused:      not there
 //         └─▶ unknown:      either, but if it is there, it is counted
 //
-// A lane that holds n increments stands at n, and they are numbered 1 to n. A number that was written twice, and a lane
+// A lane that holds n increments is at n, and they are numbered 1 to n. A number that was written twice, and a lane
 // that stands lower than that, is an update that was lost.
 //
 // Terms overlap where a write of a newer epoch could not see one of an older epoch that was committed all the same, or

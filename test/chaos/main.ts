@@ -1,4 +1,4 @@
-// `npm run chaos -- cluster` is in cluster-command.ts, `-- jobs` in jobs-command.ts, `-- node` in node-command.ts, `-- mesh` in mesh-command.ts, `-- tc` in tc-command.ts, `-- txn` in txn-command.ts. `npm run chaos -- gate`: leadership, gate and fence under real faults, beside controls that have no fence. Progress goes
+// `npm run chaos -- cluster` is in cluster-command.ts, `-- jobs` in jobs-command.ts, `-- node` in node-command.ts, `-- mesh` in mesh-command.ts, `-- tc` in tc-command.ts, `-- txn` in txn-command.ts. `npm run chaos -- gate`: leadership, gate and fence under real faults, next to controls that have no fence. Progress goes
 // to standard error; the result, as text or with --json as one object in the last line, to standard output.
 
 import { seededRandom } from "../../src/core/kit/random.ts";

@@ -145,8 +145,8 @@ async function play(
 }
 
 /**
- * When the first job was accepted by a leader behind this term. One that is killed may accept some before it is dead: who takes
- * those for the next leader's measures nothing. Whose each is, is asked beside, so that the answer's way is not counted.
+ * When the first job was accepted by a leader after this term. One that is killed may accept some before it is dead: who takes
+ * those for the next leader's measures nothing. Whose each is, is asked next to, so that the answer's way is not counted.
  */
 async function acceptedAfter(
   { client, living }: { readonly client: Client; readonly living: TenureNode },

@@ -61,7 +61,7 @@ export class NodeStamps {
     );
   }
 
-  /** Whether its gate was open from before the one moment until behind the other. */
+  /** Whether its gate was open from before the one moment until after the other. */
   isOpenAll(fromNs: bigint, toNs: bigint): boolean {
     return this.#gates.some((gate) => gate.from < fromNs && (gate.to === null || gate.to > toNs));
   }

@@ -1,5 +1,5 @@
 // What is led through Tenure's own servers, and is not theirs: a store of the harness, reached over HTTP, that keeps the highest
-// epoch beside its data and refuses lower ones. One request is one atomic step: Node runs it without a break.
+// epoch next to its data and refuses lower ones. One request is one atomic step: Node runs it without a break.
 //
 //   claim(epoch)   raises the stored epoch; refused where a higher one is stored. A new leader does this before it reads
 //   write(epoch)   done only where this very epoch is the stored one

@@ -51,7 +51,7 @@ export class ServersStage implements Stage {
     return { kind: "servers", name, scope: SCOPE, ...ways, pool: "library", lanes, thinkMsMax, timing };
   }
 
-  /** Who waits, the workers tell themselves. But a cluster that is still mending may lose its quorum by the next fault. */
+  /** Who waits, the workers tell themselves. But a cluster that is still repairing may lose its quorum by the next fault. */
   async hasWaiters(): Promise<boolean> {
     await this.#mending;
     return this.#cluster.isSteady();

@@ -14,7 +14,7 @@ export interface Stage {
   readonly proxies: Proxies;
   readonly options: StageOptions;
   configure(place: number, name: string): WorkerConfig;
-  /** Whether so many stand ready behind the leader, as far as the server can tell. */
+  /** Whether so many stand ready after the leader, as far as the server can tell. */
   hasWaiters(count: number): Promise<boolean>;
   /** A fault of the server's side. Resolves to the moment that failover is counted from. */
   strike(kind: FaultKind): Promise<number>;

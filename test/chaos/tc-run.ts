@@ -81,7 +81,7 @@ interface Run {
   readonly failed: string[];
 }
 
-/** Rounds of all kinds, until the time is over: those that are measured alone, the others beside a wire that is cut or beside none. */
+/** Rounds of all kinds, until the time is over: those that are measured alone, the others next to a wire that is cut or next to none. */
 async function strike(run: Run): Promise<void> {
   const { options, faults } = run;
   const { minutes, seed, signal } = options;

@@ -4,7 +4,7 @@
 // id is lost only if a write was. A workload is a scope, a value and a job at one island; a move takes the scope and the value from there, and makes all
 // three at another: whoever holds the scope is called as the move that took it. From round to round the ids begin anew.
 //
-// What is checked beside the ids: the sum of all balances; that nothing has changed under an older round's name (an effect that came after its audit); that each
+// What is checked next to the ids: the sum of all balances; that nothing has changed under an older round's name (an effect that came after its audit); that each
 // workload is at one island, with its scope; and that each job was submitted once.
 
 import type { TxnFound } from "./txn-judge.ts";

@@ -87,7 +87,7 @@ export class TxnFaults {
     return `${fault} ${struck.id}`;
   }
 
-  /** Leads meanwhile: unless whoever was killed beside it has had everything started. */
+  /** Leads meanwhile: unless whoever was killed next to it has had everything started. */
   async #another(killed: TestIsland): Promise<void> {
     this.#down.add(killed);
     try {

@@ -1,4 +1,4 @@
-// The judge of `chaos txn`: what clients were told about each transaction, beside where it is found applied once nothing is under way any more.
+// The judge of `chaos txn`: what clients were told about each transaction, next to where it is found applied once nothing is under way any more.
 //
 //   started ──▶ told (commit, rollback, unknown; unknown may become the others when it is asked again) ──▶ audited, and judged for ever
 //

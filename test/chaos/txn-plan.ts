@@ -1,4 +1,4 @@
-// What a run of `chaos txn` does in which order. The coordinator is killed as often as was asked for, at all of its points in turn; an island beside it every
+// What a run of `chaos txn` does in which order. The coordinator is killed as often as was asked for, at all of its points in turn; an island next to it every
 // third time; and now and then something else happens. Each of them at least once, however short the run.
 
 import type { Random } from "../../src/core/kit/random.ts";
@@ -35,7 +35,7 @@ export function planOf(iterations: number, random: Random): readonly (readonly T
   const coordinator = inTurn(COORDINATOR_POINTS, random);
   const island = inTurn(ISLAND_POINTS, random);
   const other = inTurn(OTHER_FAULTS, random);
-  // Where there are few kills, each has one beside it until every point has had one.
+  // Where there are few kills, each has one next to it until every point has had one.
   const besideEvery = kills < BESIDE_EVERY * ISLAND_POINTS.length ? 1 : BESIDE_EVERY;
   const otherEvery = Math.max(1, Math.min(OTHER_EVERY, Math.floor(kills / OTHER_FAULTS.length)));
   const prepared = inTurn(WHILE_PREPARED, random);

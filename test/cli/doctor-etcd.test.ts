@@ -1,4 +1,4 @@
-// `tenure doctor` on real etcds that are made ill, and mended as it advises.
+// `tenure doctor` on real etcds that are made ill, and repaired as it advises.
 
 import { spawn, spawnSync } from "node:child_process";
 import { mkdtempSync, rmSync } from "node:fs";

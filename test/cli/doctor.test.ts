@@ -1,4 +1,4 @@
-// `tenure doctor` on real servers that are made ill: each row is produced for real, and where SQL mends it, that SQL is
+// `tenure doctor` on real servers that are made ill: each row is produced for real, and where SQL repairs it, that SQL is
 // run as it was printed and the row turns ok. Several illnesses share one examination where they do not hide each other.
 
 import { beforeAll, describe, expect, it } from "vitest";

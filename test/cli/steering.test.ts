@@ -1,5 +1,5 @@
 // `tenure agent`, `queue`, `schedule` and `event` as processes, against three real servers: every verb, both kinds of output, and what
-// is refused. A node that has a broken history is played: a real one mends itself.
+// is refused. A node that has a broken history is played: a real one repairs itself.
 
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { createServer, type Server } from "node:http";

@@ -81,7 +81,7 @@ afterAll(() => {
   rmSync(directory, { recursive: true, force: true });
 });
 
-/** As `tenure` would end: its exit code, and what it says behind its name. */
+/** As `tenure` would end: its exit code, and what it says after its name. */
 async function refused(name: string, args: readonly string[]): Promise<{ code: number; message: string }> {
   try {
     const code = await COMMANDS[name]!(args);
@@ -145,7 +145,7 @@ describe("on the command line", () => {
   });
 });
 
-/** What `tenure config check` says, without the file's name in front and the advice behind. */
+/** What `tenure config check` says, without the file's name in front and the advice after. */
 async function saidOf(name: string, text: string, environment: Readonly<Record<string, string>> = {}): Promise<string> {
   const path = join(directory, name);
   writeFileSync(path, text);

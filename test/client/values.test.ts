@@ -369,7 +369,7 @@ describe("watch", () => {
   });
 });
 
-/** A network whose streams can be cut; requests fail until it is mended. */
+/** A network whose streams can be cut; requests fail until it is repaired. */
 class Cuttable {
   #cut = new AbortController();
   #isDown = false;

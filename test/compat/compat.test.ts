@@ -61,7 +61,7 @@ async function restored(packed: Uint8Array, atMs: number): Promise<TenureCluster
   });
 }
 
-/** New events are chained behind the old ones, and a key that was used before is remembered. */
+/** New events are chained after the old ones, and a key that was used before is remembered. */
 async function goesOn(cluster: TenureCluster, last: number): Promise<void> {
   const leader = cluster.node(await cluster.leader());
   const { status } = await leader.call("/v1/jobs", { key, body: { kind: "of-today" } });

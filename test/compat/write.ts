@@ -35,7 +35,7 @@ try {
   const client = createClient({ urls: cluster.urls, key: cluster.key });
   await fill(client, cluster);
   for (const { url } of cluster.nodes) await client.saveSnapshot({ url });
-  // Behind the snapshot: what only the log has.
+  // After the snapshot: what only the log has.
   await client.submit({ kind: "behind-the-snapshot" });
   await ask(cluster.node(await cluster.leader()), "behind-the-snapshot", "session-2");
   await same(cluster);

@@ -1,4 +1,4 @@
-// Both logs keep every promise of ports/log.ts: in memory, behind a line that takes time and loses answers; on Raft, with
+// Both logs keep every promise of ports/log.ts: in memory, after a line that takes time and loses answers; on Raft, with
 // engines of production on simulated machines that are cut off, crash and come back.
 
 import { describe, it } from "vitest";

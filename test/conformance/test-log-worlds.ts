@@ -1,4 +1,4 @@
-// Worlds for the log's conformance suite: the log in memory, behind a line that takes time and loses answers, and the log
+// Worlds for the log's conformance suite: the log in memory, after a line that takes time and loses answers, and the log
 // on Raft, with engines of production on simulated machines.
 
 import { configurationOf, type ElectionConfig, type RaftEvent } from "../../src/core/raft/index.ts";

@@ -15,7 +15,7 @@ import {
   seatAt,
 } from "./test-seat.ts";
 
-// Beside each other: they mostly wait.
+// Next to each other: they mostly wait.
 describe.skipIf(noEtcd)("a seat in etcd, over a bad network", { concurrent: true }, () => {
   let server: EtcdServer;
   beforeAll(async () => {

@@ -36,7 +36,7 @@ export interface TestSeat {
   readonly losses: Loss[];
 }
 
-/** Tests that run beside each other give the hook of their own context. */
+/** Tests that run next to each other give the hook of their own context. */
 export type Finished = (close: () => Promise<void>) => void;
 
 export function seatAt(

@@ -1,5 +1,5 @@
 // The stage of the golden transcripts: nodes, a network that delivers only what it is told to, and a clock
-// that moves only when it is told to. What the commands are is listed in README.md beside this file.
+// that moves only when it is told to. What the commands are is listed in README.md next to this file.
 // Two things are checked at every step, whatever a transcript expects: a term has one leader, and what
 // two nodes apply at one index is the same.
 

@@ -24,7 +24,7 @@ const LIMITS: Readonly<Record<string, keyof RaftLimits>> = {
 
 /**
  * `voters=(1,2,3)`, `learners=(4)`: none of them is a node that has not joined. `index=10`: where the
- * log starts, behind a snapshot of term 1. `log=(1,4,4)`: the terms of the entries behind it, `term=5`,
+ * log starts, after a snapshot of term 1. `log=(1,4,4)`: the terms of the entries after it, `term=5`,
  * `vote=n2`, `commit=3`: the hard state. `timeout=170`: the election timeout. Limits and the fields of ElectionConfig by name.
  */
 export function hostOptions(nodeId: string, options: Options): HostOptions {

@@ -47,7 +47,7 @@ test("a lone voter shows the first election that it wins, as a founder and start
     const { cluster } = node;
     await waitFor("it to lead", () => cluster.view().role === "LEADER");
     const { term, elections } = cluster.view();
-    // Behind those in which its own vote came late to the disk.
+    // After those in which its own vote came late to the disk.
     expect(elections[0]).toMatchObject({ term, stage: "vote", result: "won" });
     await node.stop();
   }

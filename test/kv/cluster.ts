@@ -15,7 +15,7 @@ const HOST = "127.0.0.1";
 
 export interface KvClusterOptions {
   readonly isProxied: boolean;
-  /** Nodes behind the voters that have ports and proxies and do not run. */
+  /** Nodes after the voters that have ports and proxies and do not run. */
   readonly spares?: number | undefined;
   /** Each node serves its API (api.ts) too. */
   readonly hasApi?: boolean | undefined;

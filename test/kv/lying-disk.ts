@@ -54,7 +54,7 @@ class HeldFile implements DiskFile {
     return Promise.resolve();
   }
 
-  /** What it holds is not in the file yet, so there is no end to reserve behind. */
+  /** What it holds is not in the file yet, so there is no end to reserve after. */
   reserve(): Promise<boolean> {
     return Promise.resolve(false);
   }

@@ -114,7 +114,7 @@ export class KvService {
     }
     if (this.#isScheduled) return;
     this.#isScheduled = true;
-    // Behind all sockets that are readable in this turn of the loop.
+    // After all sockets that are readable in this turn of the loop.
     setImmediate(() => this.#submit());
   }
 
@@ -186,7 +186,7 @@ export class KvService {
     this.#dirty.add(connection);
     if (this.#isFlushScheduled) return;
     this.#isFlushScheduled = true;
-    // Behind the other answers that the same turn of the engine has settled.
+    // After the other answers that the same turn of the engine has settled.
     process.nextTick(() => this.#flush());
   }
 

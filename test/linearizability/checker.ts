@@ -40,7 +40,7 @@ export function checkHistory(operations: readonly Operation[], limits: CheckLimi
 
 /**
  * The shortest beginning of the history that can't be explained, and of it the operation whose end made it so, all that
- * ran beside it, and the last ones before. Prefixes of a linearizable history are linearizable, so the end can be halved.
+ * ran next to it, and the last ones before. Prefixes of a linearizable history are linearizable, so the end can be halved.
  */
 function windowOf(operations: readonly Operation[], limits: CheckLimits): readonly Operation[] {
   const search: SearchLimits = { stepsMax: limits.stepsMax, untilMs: performance.now() + limits.timeMsMax };

@@ -7,7 +7,7 @@
 import { assertNever } from "../../src/core/kit/assert.ts";
 
 export interface Operation {
-  /** Where it stands in the history, for messages. */
+  /** Where it is in the history, for messages. */
   readonly id: number;
   readonly client: string;
   readonly key: string;

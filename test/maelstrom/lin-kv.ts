@@ -4,7 +4,7 @@
 //          └─▶ we do not: forwarded to the leader, once ─▶ its answer | timeout (none came, or it could not know)
 //                                                     └─▶ 11: nobody leads, nothing was written
 //
-// A definite error is said only where nothing can have been written (trap 66). Reads are served by every node, behind
+// A definite error is said only where nothing can have been written (trap 66). Reads are served by every node, after
 // a read index.
 
 import { assertNever } from "../../src/core/kit/assert.ts";

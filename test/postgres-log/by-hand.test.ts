@@ -1,5 +1,5 @@
 // Rows that no function has written, and ends that were lost: what a person does in psql, a restored backup, a promotion. The
-// log says what it is, and goes on as soon as it is mended.
+// log says what it is, and goes on as soon as it is repaired.
 
 import type { Client } from "pg";
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";

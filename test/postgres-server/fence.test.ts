@@ -11,7 +11,7 @@ const GUARD = "and h.epoch = p_epoch and h.opened = p_opened\n      and h.positi
 interface Outcome {
   readonly status: number;
   readonly error: string;
-  /** Records that an epoch wrote behind the opening of the next. */
+  /** Records that an epoch wrote after the opening of the next. */
   readonly late: number;
 }
 

@@ -175,6 +175,6 @@ it("kill -9 of a leader: the next one leads within 100 ms, ten times in a row", 
   }
   const sorted = tooksMs.sort((a, b) => a - b).map((ms) => Math.round(ms));
   console.info(`kill -9 to the next leader's word, in ms: ${sorted.join(" ")}`);
-  // The median: a machine with two cores and other tests beside this one has its hiccups.
+  // The median: a machine with two cores and other tests next to this one has its hiccups.
   expect(sorted[5]).toBeLessThan(100);
 });

@@ -1,4 +1,4 @@
-// What a seat does on a real server, in both ways of waiting, without an elector that would mend anything.
+// What a seat does on a real server, in both ways of waiting, without an elector that would repair anything.
 
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { Pool, type PoolClient } from "pg";

@@ -17,7 +17,7 @@ export function readmeSnippet(): string {
 /**
  * Pays the payment after the last one: it reads, waits and writes, and nothing in the table keeps two writers from paying one
  * payment twice. After SIGUSR2 the connection of the next one ends while it commits, and the server does not learn of it, as
- * behind a network that hands on no end of a connection.
+ * after a network that hands on no end of a connection.
  */
 const PAY_NEXT = `
 import { Socket } from "node:net";

@@ -46,7 +46,7 @@ export function commandsOf({ lines }: Block): string[] {
   return lines.map((line) => line.replace(/(^|\s+)#.*$/, "").trim()).filter((line) => line !== "");
 }
 
-/** The calls of `tenure` in a shell's line, as words: behind pipes, in loops and in substitutions too. */
+/** The calls of `tenure` in a shell's line, as words: after pipes, in loops and in substitutions too. */
 export function tenureCalls(command: string): string[][] {
   const calls = command.matchAll(/(?:^|[\s(;|&])(?:[\w/.-]*\/)?tenure (?=[a-z-])([^|;&>)]*)/g);
   return [...calls].map(([, rest = ""]) => [...rest.matchAll(/'[^']*'|"[^"]*"|\S+/g)].map(([word]) => word));

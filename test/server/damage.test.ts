@@ -77,7 +77,7 @@ function newestLog(): string {
     .at(-1)!;
 }
 
-/** In the last byte that was written: zeros behind it are reserved. */
+/** In the last byte that was written: zeros after it are reserved. */
 function flipEnd(name: string): void {
   const path = join(node.dataDir, name);
   const bytes = readFileSync(path);

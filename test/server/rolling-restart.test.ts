@@ -12,7 +12,7 @@ const BATCH = 5;
 /** That nothing hangs. The half second that is promised is a figure of a machine which does nothing else: docs/benchmarks.md. */
 const REFUSAL_MS_MAX = 3_000;
 const LIMIT_MS = 60_000;
-/** Before the first, between and behind them: so many jobs go through a cluster that is whole. */
+/** Before the first, between and after them: so many jobs go through a cluster that is whole. */
 const CALM_JOBS = 1_000;
 
 interface Drained {
@@ -78,7 +78,7 @@ async function progress({ accepted }: JobLoad): Promise<void> {
   await waitFor(`${CALM_JOBS} more jobs`, () => accepted.size >= goal, LIMIT_MS);
 }
 
-/** Ready, and as the leader sees it next to nothing behind. */
+/** Ready, and as the leader sees it next to nothing after. */
 async function isBack(cluster: TenureCluster, id: string): Promise<void> {
   await waitFor(
     `${id} to be back`,

@@ -114,7 +114,7 @@ export interface History {
   readonly sha256: string;
 }
 
-/** Everything behind `after` that a node serves. */
+/** Everything after `after` that a node serves. */
 export async function historyOf(node: TenureNode, after: number, through: number): Promise<History> {
   const hash = createHash("sha256");
   let at = after;
@@ -147,7 +147,7 @@ export async function commonHead(nodes: readonly TenureNode[]): Promise<number> 
   return seen[0]!;
 }
 
-/** They serve the same bytes from the event behind `after` on, and find them valid. Returns the last one's sequence. */
+/** They serve the same bytes from the event after `after` on, and find them valid. Returns the last one's sequence. */
 export async function expectSameHistory(nodes: readonly TenureNode[], after: number): Promise<number> {
   const head = await commonHead(nodes);
   const histories = await Promise.all(nodes.map((node) => historyOf(node, after, head)));

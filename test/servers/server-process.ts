@@ -53,7 +53,7 @@ export interface ServerProcessOptions {
   readonly account?: Account | undefined;
   /** What the server may leave behind when this process dies; the guard removes it. */
   readonly directory: string;
-  /** Beside the few variables that every server gets. */
+  /** Next to the few variables that every server gets. */
   readonly env?: Readonly<Record<string, string>> | undefined;
   /** What ends it at once, and lets it clear away what is outside of its directory. */
   readonly lastSignal: "SIGQUIT" | "SIGKILL";

@@ -6,7 +6,7 @@ import { jobsFrom, newPath, openAt } from "./test-jobs.ts";
 /** Of each thread of this process. */
 function niceness(): number[] {
   const stats = readdirSync("/proc/self/task").map((tid) => readFileSync(`/proc/self/task/${tid}/stat`, "utf8"));
-  // Behind the name, which may have anything in it: the seventeenth field.
+  // After the name, which may have anything in it: the seventeenth field.
   return stats.map((stat) => Number(stat.slice(stat.lastIndexOf(")") + 2).split(" ")[16]));
 }
 

@@ -16,7 +16,7 @@ afterEach(async () => {
   cluster = null;
 });
 
-/** A node that stands at this line, says so, and goes on when it may. */
+/** A node that is at this line, says so, and goes on when it may. */
 interface Held {
   readonly node: TenureNode;
   readonly there: () => Promise<void>;

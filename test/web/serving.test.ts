@@ -1,4 +1,4 @@
-// How a node serves the dashboard: what stands in its headers, who of another origin may read the API, what there is without
+// How a node serves the dashboard: what is in its headers, who of another origin may read the API, what there is without
 // a build. Over the in-memory ports.
 
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
@@ -18,7 +18,7 @@ beforeAll(async () => {
   folder = join(mkdtempSync(join(tmpdir(), "tenure-web-")), "web");
   buildWeb("--out", folder);
   t = await startApi({ web: readWeb([folder]) });
-  // One behind a path, as a proxy may have it, and one that is no address of a server.
+  // One after a path, as a proxy may have it, and one that is no address of a server.
   t.cluster.memberUrls = { n1: t.url, n2: "https://n2.example:7401/tenure", n3: "javascript:alert(1)" };
 });
 afterAll(async () => {

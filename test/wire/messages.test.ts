@@ -1,4 +1,4 @@
-// Messages between healthy nodes: whole, in order, in few writes; bounded queues; bulk beside heartbeats.
+// Messages between healthy nodes: whole, in order, in few writes; bounded queues; bulk next to heartbeats.
 
 import { randomBytes } from "node:crypto";
 import { setImmediate as turn } from "node:timers/promises";

@@ -1,4 +1,4 @@
-// Questions between nodes: answered or not, bounded on both sides, beside the messages; and with nodes that know of none.
+// Questions between nodes: answered or not, bounded on both sides, next to the messages; and with nodes that know of none.
 
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";

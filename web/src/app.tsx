@@ -71,7 +71,7 @@ export function App() {
   );
 }
 
-/** Not by its #main: what stands behind a # may be a key, and is taken out of the address. */
+/** Not by its #main: what is after a # may be a key, and is taken out of the address. */
 function skip(event: Event): void {
   event.preventDefault();
   document.querySelector<HTMLElement>("#main")?.focus();

@@ -1,4 +1,4 @@
-// The list of jobs, newest first, a page at a time. What is searched for stands in the URL, so that it can be sent to
+// The list of jobs, newest first, a page at a time. What is searched for is in the URL, so that it can be sent to
 // somebody; the list follows the events while the newest page is shown.
 
 import type { JobBrief, JobState } from "../../src/client/index.ts";

@@ -35,7 +35,7 @@ export interface Look {
   readonly role: "LEADER" | "STANDBY" | "DRAINING" | null;
   readonly leaderId: string | null;
   readonly epoch: number | null;
-  /** How far behind its data may be; null where it can't say. */
+  /** How far after its data may be; null where it can't say. */
   readonly stalenessMs: number | null;
   /** Its view of the cluster, which is asked for less often. */
   readonly cluster: ClusterView | null;

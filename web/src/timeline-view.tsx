@@ -157,7 +157,7 @@ function GapBar({ gap, neighbours: [before, next], fromMs, toMs }: GapProps) {
   const place = placed(gap.fromMs, gap.toMs ?? toMs, fromMs, toMs);
   if (place === null) return null;
   const text = gapText(gap, toMs);
-  // At the right edge the text has no room behind the bar.
+  // At the right edge the text has no room after the bar.
   const isLate = place.left > 85;
   const roomMs = isLate
     ? gap.fromMs - (before?.toMs ?? Number.NEGATIVE_INFINITY)

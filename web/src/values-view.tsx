@@ -1,4 +1,4 @@
-// Values: small documents beside the scopes, by name, a page at a time. A page of them is at most half a megabyte, so it is loaded again every few
+// Values: small documents next to the scopes, by name, a page at a time. A page of them is at most half a megabyte, so it is loaded again every few
 // seconds, as scopes are: a stream for each reader would cost each node more.
 
 import { useMemo, useRef } from "preact/hooks";

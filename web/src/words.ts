@@ -120,7 +120,7 @@ export function toneOf(state: JobState): Tone {
   }
 }
 
-/** What became of an attempt. `isLast`: there is none behind it. */
+/** What became of an attempt. `isLast`: there is none after it. */
 export function attemptText({ end }: Pick<JobAttemptView, "end">): string {
   switch (end) {
     case null:

@@ -1,4 +1,4 @@
-// What an attempt prints, as it prints it: server-sent events, `id: <attempt>:<offset behind it>`, so that a reader goes on where
+// What an attempt prints, as it prints it: server-sent events, `id: <attempt>:<offset after it>`, so that a reader goes on where
 // it was, on any node; and `point`, by which the next node sees whether its history is the same. `event: log` has `{text, offset, next_offset}`, `event: end` comes when nothing more will.
 // The job's events say when to look; the text itself comes from the views. Where this node has taken over another state, the stream
 // ends without `end`: its reader resumes with the point that it has, and gets HISTORY_REWRITTEN if that is of no history any more (trap 82).
@@ -87,7 +87,7 @@ export async function logPage(
   }
 }
 
-/** Until there is an event of this job behind `after`, or the time is over. */
+/** Until there is an event of this job after `after`, or the time is over. */
 async function eventOf(
   { clock }: Service,
   { events }: JobsParts,

@@ -4,7 +4,7 @@
 //   open ──the maker returns──▶ ended        ──the client goes, the server stops──▶ over (`signal` aborts; the maker returns)
 //     └──a write finds no room for `stallMs`──▶ cut: the client sees a broken stream, and can resume
 //
-// What goes wrong before the first byte is an error as everywhere; behind it the stream can only be cut.
+// What goes wrong before the first byte is an error as everywhere; after it the stream can only be cut.
 
 import type { FastifyReply } from "fastify";
 import type { Clock } from "../../ports/clock.ts";
@@ -85,7 +85,7 @@ interface Drainable {
   off(event: "drain", listener: () => void): unknown;
 }
 
-/** In two halves: where this process itself stood still, the first comes late, and what was read meanwhile is heard behind it. */
+/** In two halves: where this process itself stood still, the first comes late, and what was read meanwhile is heard after it. */
 function hasRoom(raw: Drainable, clock: Clock, stallMs: number, signal: AbortSignal): Promise<boolean> {
   return new Promise((resolve) => {
     const settle = (room: boolean): void => {

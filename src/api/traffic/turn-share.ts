@@ -64,7 +64,7 @@ export class TurnShare {
       this.#first = 0;
     }
     goOn();
-    // Behind what was waited for, which is a microtask too.
+    // After what was waited for, which is a microtask too.
     void Promise.resolve().then(() => this.#letOneGo());
   }
 }

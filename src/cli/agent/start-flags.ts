@@ -30,7 +30,7 @@ export interface AgentStartFlags {
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** `args`: what stands behind `start`. */
+/** `args`: what is after `start`. */
 export function readAgentStartFlags(args: readonly string[], environment: Environment): AgentStartFlags | "help" {
   const { values, lists, words, rest } = parseFlags(args, KINDS);
   if (values.help !== undefined) return "help";

@@ -27,7 +27,7 @@ interface Knob {
 }
 type Knobs = Readonly<Record<string, Knob>>;
 
-/** Beside those of the specification, which electors/postgres/environment.ts reads. */
+/** Next to those of the specification, which electors/postgres/environment.ts reads. */
 const POSTGRES_KNOBS: Knobs = {
   TENURE_SERVER_TIMEOUT_MS: { option: "serverTimeoutMs", read: milliseconds },
   TENURE_MARGIN_MS: { option: "marginMs", read: milliseconds },

@@ -1,4 +1,4 @@
-// `tenure doctor`: looks at a backend, and says what could go wrong and how to mend it. The composition root: looking
+// `tenure doctor`: looks at a backend, and says what could go wrong and how to repair it. The composition root: looking
 // (*-look.ts) and judging (postgres-judge.ts, etcd.ts, servers.ts) are apart, and the judgement is pure.
 
 import { kindsOf } from "../kit/description.ts";

@@ -1,4 +1,4 @@
-// Measures the way to a server: how long a round trip takes, and how fast its clock runs beside ours.
+// Measures the way to a server: how long a round trip takes, and how fast its clock runs next to ours.
 //
 // The server's clock is read many times at both ends of a second; of each end the reading with the shortest round trip
 // counts. It was taken somewhere inside of that round trip, which is the uncertainty.

@@ -144,7 +144,7 @@ export function undo(name: string, { source }: Setting, who: Who, good: string):
 
 function merged(undone: readonly { sql: string[]; advice?: string }[]): { sql: string[]; advice: string } {
   const sql = [...new Set(undone.flatMap((one) => one.sql))];
-  // One reload, behind everything that is set.
+  // One reload, after everything that is set.
   const reload = "select pg_reload_conf();";
   const ordered = sql.includes(reload) ? [...sql.filter((one) => one !== reload), reload] : sql;
   return {

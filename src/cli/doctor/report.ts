@@ -1,4 +1,4 @@
-// What a doctor says: one row for each check, how bad it is, what was seen, what that means and what mends it. Pure.
+// What a doctor says: one row for each check, how bad it is, what was seen, what that means and what repairs it. Pure.
 
 import { assertNever } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
@@ -17,7 +17,7 @@ export interface Check {
   readonly means: string;
   /** What to do, in words; "" where all is well or where the SQL says it. */
   readonly advice: string;
-  /** Statements that mend it, one by one, in the database of the URL, by a role that may. */
+  /** Statements that repair it, one by one, in the database of the URL, by a role that may. */
   readonly sql: readonly string[];
 }
 

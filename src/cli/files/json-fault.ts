@@ -74,7 +74,7 @@ function expectedText(wanted: Wanted, close: "}" | "]" | undefined): string {
   }
 }
 
-/** Behind the match that begins at `at`; -1 where there is none. */
+/** After the match that begins at `at`; -1 where there is none. */
 function endOf(pattern: RegExp, text: string, at: number): number {
   pattern.lastIndex = at;
   return pattern.test(text) ? pattern.lastIndex : -1;

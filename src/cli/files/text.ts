@@ -81,7 +81,7 @@ function unreadable(path: string, format: Format, text: string, { line, column, 
   return new TenureError("CONFIG_INVALID", [head, ...shown].join("\n"));
 }
 
-/** A key in the clear, or a URL with a password, stands in lines like these; and a long line is no help. */
+/** A key in the clear, or a URL with a password, is in lines like these; and a long line is no help. */
 function mayShow(line: string): boolean {
   return line.trim() !== "" && line.length <= LINE_SHOWN_MAX && !/@|backend|key|sha256|pass|secret|token/i.test(line);
 }

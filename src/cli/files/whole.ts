@@ -1,6 +1,6 @@
-// A file that is written beside its place and gets its name when it is whole.
+// A file that is written next to its place and gets its name when it is whole.
 //
-//   opened (beside, exclusive, 0600) ──write…──▶ synced ──checked by the caller──▶ named | dropped
+//   opened (next to, exclusive, 0600) ──write…──▶ synced ──checked by the caller──▶ named | dropped
 //
 // Invariants: what is there under the name is whole and on disk; a file that was there before is not overwritten unless that was
 // asked for, also where it appears meanwhile; whatever fails leaves nothing behind. Every error is told as this machine's own.

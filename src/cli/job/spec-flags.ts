@@ -45,7 +45,7 @@ export interface Spec {
   readonly payloadFile: string | null;
 }
 
-/** `words`: what stands behind the verb. `command`: what stands behind `--`. */
+/** `words`: what is after the verb. `command`: what is after `--`. */
 export function readSpec(
   words: readonly string[],
   command: readonly string[] | undefined,

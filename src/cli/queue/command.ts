@@ -51,7 +51,7 @@ export async function queue(args: readonly string[]): Promise<number> {
 
 async function tellStranger(client: Client, name: string): Promise<void> {
   const text = await strangerText(client, name).catch((error: unknown) => {
-    // What was asked for is done, whatever becomes of the look behind it.
+    // What was asked for is done, whatever becomes of the look after it.
     if (TenureError.is(error)) return null;
     throw error;
   });

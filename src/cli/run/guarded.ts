@@ -26,7 +26,7 @@ import {
 } from "./guard-protocol.ts";
 import * as limits from "./limits.ts";
 
-/** Beside this file, with this file's extension: unbuilt and built. */
+/** Next to this file, with this file's extension: unbuilt and built. */
 const GUARD_FILE = fileURLToPath(new URL(`./guard${import.meta.url.endsWith(".ts") ? ".ts" : ".js"}`, import.meta.url));
 
 export type GuardedStart = Omit<Start, "kind">;

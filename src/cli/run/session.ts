@@ -1,4 +1,4 @@
-// `tenure run` at work: campaign, run the command while leading, and let go of the scope when nothing of it lives.
+// `tenure run` at work: campaign, run the command while leading, and release the scope when nothing of it lives.
 //
 //   waiting ──won──▶ commanding ──command over──▶ finished, or commanding again (--forever, or the gate reopened)
 //      ▲                  │

@@ -82,7 +82,7 @@ function putStep(
   return { verb: "put", name, request, payloadFile };
 }
 
-/** As readSpec takes it: the word behind `submit`, or none where a command says it. What it would say of that is said here. */
+/** As readSpec takes it: the word after `submit`, or none where a command says it. What it would say of that is said here. */
 function kindOf(values: ParsedFlags<PutFlag>["values"], command: readonly string[] | undefined): string[] {
   const { kind } = values;
   if (command !== undefined) return kind === undefined ? [] : [nameOf("--kind", kind)];

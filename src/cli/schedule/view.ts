@@ -23,7 +23,7 @@ export function scheduleObject(schedule: ScheduleView) {
   };
 }
 
-/** What `show -o json` tells beside the schedule itself: a file may have it, so that what was shown can be put again. */
+/** What `show -o json` tells next to the schedule itself: a file may have it, so that what was shown can be put again. */
 const SHOWN_ONLY: ReadonlySet<string> = new Set(["name", "last_at", "next_at"]);
 
 /** The servers check the fields, and name the wrong ones. */

@@ -72,7 +72,7 @@ function stepOf(
   }
 }
 
-/** A word beside the id, not a value of the flag: in all other commands --force is a switch, and a shell completes it as such. */
+/** A word next to the id, not a value of the flag: in all other commands --force is a switch, and a shell completes it as such. */
 function forceIn(words: readonly string[]): Force {
   const found = FORCES.filter((force) => words.slice(1).includes(force));
   if (found.length === 1) return found[0] as Force;

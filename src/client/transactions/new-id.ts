@@ -1,7 +1,7 @@
 // Ids of transactions: UUIDs of version 7 (RFC 9562). The time in front is what islands know the age of an id by.
 
 const TIME_DIGITS = 12;
-/** Behind the time and the version: three digits, the variant, and all the rest. */
+/** After the time and the version: three digits, the variant, and all the rest. */
 const RANDOM_BYTES = 10;
 const VARIANT = 0x80;
 const VARIANT_MASK = 0x3f;

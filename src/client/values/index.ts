@@ -1,4 +1,4 @@
-// Values at Tenure's servers: small JSON documents beside the scopes. A write may name the scope and the epoch of the leader that makes it, and is then
+// Values at Tenure's servers: small JSON documents next to the scopes. A write may name the scope and the epoch of the leader that makes it, and is then
 // refused when that epoch is over.
 //
 // A write that may have been done and was not confirmed is never sent again by itself: OUTCOME_UNKNOWN is thrown, and a look (the version) says what

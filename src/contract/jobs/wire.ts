@@ -195,7 +195,7 @@ export function timelineOf({ submittedAtMs, attempts, finishedAtMs, state }: Job
 
 const decoder = new TextDecoder("utf-8", { ignoreBOM: true });
 
-/** The specification's form, as text. The hash stands first: behind it, with the brace put back, are exactly the hashed bytes. */
+/** The specification's form, as text. The hash stands first: after it, with the brace put back, are exactly the hashed bytes. */
 export function eventText(bytes: Uint8Array, eventHash: string): string {
   return `{"eventHash":"${eventHash}",${decoder.decode(bytes).slice(1)}`;
 }

@@ -1,4 +1,4 @@
-// Beacons: what each node says of itself to all others about once a second, beside consensus and never part of it. The
+// Beacons: what each node says of itself to all others about once a second, next to consensus and never part of it. The
 // split-brain detector and the failover count live on them.
 //
 // Format: CRC-32 of the rest, version, role, flags, wall clock, term, handed term, applied, leader, points of the hash

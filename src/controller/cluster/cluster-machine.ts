@@ -140,7 +140,7 @@ export class ClusterMachine implements StateMachine {
     return undefined;
   }
 
-  /** CRC-32 over index, term and data, behind the hash before. */
+  /** CRC-32 over index, term and data, after the hash before. */
   #linked({ index, term, data }: AppliedEntry): number {
     const view = this.#linkView;
     view.setUint32(0, Math.floor(index / U32_SPAN));

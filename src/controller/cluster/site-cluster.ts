@@ -333,7 +333,7 @@ export class SiteCluster implements Cluster {
     return heard.map((node) => node.nodeId);
   }
 
-  /** Who leads behind this epoch of ours; null: nobody in time. */
+  /** Who leads after this epoch of ours; null: nobody in time. */
   async #successor(epoch: number): Promise<Leader | null> {
     const { nodeId, clock } = this.#options;
     const untilMs = clock.monotonicMs() + TRANSFER_MS_MAX;

@@ -10,7 +10,7 @@
 //
 //   no ledger                                     ──▶ another voter
 //   damaged                                       ──▶ set aside, another voter
-//   whole, of another node or beside another log  ──▶ set aside, another voter
+//   whole, of another node or next to another log  ──▶ set aside, another voter
 //   whole, of a later release                     ──▶ FORMAT_UNSUPPORTED, and nothing is changed
 //   whole                                         ──▶ this voter
 

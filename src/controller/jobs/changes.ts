@@ -37,7 +37,7 @@ export class JobChanges {
   #logs: JobLog[] = [];
   #logChars = 0;
 
-  /** `job`: as the book has it behind the events so far. */
+  /** `job`: as the book has it after the events so far. */
   constructor(job: (jobId: string) => Job | null) {
     this.#job = job;
   }

@@ -48,7 +48,7 @@ export class JobsFeeder {
   readonly #putJobsMax: number;
   /** The book is gone through: up to this number its jobs were put. Null: it was, or need not be. */
   #sweptTo: number | null = null;
-  /** What was missed, behind what the views have and up to where it began: it is in the history. */
+  /** What was missed, after what the views have and up to where it began: it is in the history. */
   #gap: { readonly after: number; readonly through: number } | null = null;
   #replay: AsyncGenerator<Changes, readonly ViewsHole[], void> | null = null;
   /** Jobs that were finished or forgotten since: what the history says of them is old. */

@@ -36,7 +36,7 @@ export interface JobsReignOptions {
   readonly newJobId: () => string;
   /** What is known here of a lease: see LeaseSecrets. */
   readonly leaseHash: (leaseId: string) => string;
-  /** The first time of a schedule behind this one; null: never. */
+  /** The first time of a schedule after this one; null: never. */
   readonly nextFire: (cron: string, timeZone: string, afterMs: number) => number | null;
   /** Of the views here: see JobsRetention. */
   readonly expired: JobsRetentionOptions["expired"];

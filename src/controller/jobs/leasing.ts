@@ -15,7 +15,7 @@
 // - An answer may get lost. Agents number their calls, and the next call says which was answered last: what was given between
 //   the two is ready again in the turn in which it comes, for those who wait and for itself. A call with jobs in its answer
 //   shows by their commit that this was done; another is answered when that is committed, or nobody else leads. So "answered"
-//   is never said of a call that was given more than its answer has: one that comes behind a later one of its process, or
+//   is never said of a call that was given more than its answer has: one that comes after a later one of its process, or
 //   once more, is refused without saying what became of it, and given nothing.
 
 import { assert } from "../../core/kit/assert.ts";
@@ -73,7 +73,7 @@ export class JobsLeasing {
   readonly #drainedBy = new Set<DrainedBy>();
   #isOver = false;
   #isHanding = false;
-  /** Jobs may be ready beside agents that wait for them. */
+  /** Jobs may be ready next to agents that wait for them. */
   #isOwed = false;
   #retry: Timer | null = null;
 
@@ -300,7 +300,7 @@ export class JobsLeasing {
       decided = { kind: "refused", error };
     }
     if (decided.kind === "refused") {
-      // It is told when it asks again; those behind it need not wait for that.
+      // It is told when it asks again; those after it need not wait for that.
       poll.wake();
       return 0;
     }
@@ -313,7 +313,7 @@ export class JobsLeasing {
 
   // ---- what commands mean to them ------------------------------------------------------------------
 
-  /** To be asked before what was decided is proposed. What it returns is done behind that. */
+  /** To be asked before what was decided is proposed. What it returns is done after that. */
   concerned(command: JobsCommand): () => void {
     if (this.#polls.size === 0) return NOTHING_TO_DO;
     const told = this.#toldBy(command);
@@ -363,7 +363,7 @@ function overtaken(poll: number): TenureError {
   );
 }
 
-/** Behind all others a job may have become ready, or an agent may have room. */
+/** After all others a job may have become ready, or an agent may have room. */
 const MAKES_NOTHING_READY: ReadonlySet<JobsCommandKind> = new Set<JobsCommandKind>([
   // But see what it may lose.
   "lease",

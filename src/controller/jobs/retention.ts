@@ -9,7 +9,7 @@
 // where it is as of behind
 // - everything that was applied when this leader began, and what it has forgotten itself: nothing is forgotten twice. That
 //   rests on their position being true: they stand where they stood until what they missed is in (feeder.ts). Only
-//   where the history that they missed was let go of may a job be forgotten once more, which changes nothing;
+//   where the history that they missed was released may a job be forgotten once more, which changes nothing;
 // - every end of a job that the book may have dropped: what the book does not have is then, for sure, finished as they say.
 // What the book has is looked at there when it is decided. So lagging views delay the end of a retention, never bring it on.
 //

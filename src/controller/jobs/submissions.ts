@@ -18,7 +18,7 @@ import * as limits from "./limits.ts";
 
 /** Where they wait. One reader at a time. */
 export interface Inbox {
-  /** Waits until there is something. Rejects when it is closed, or with what a person must mend. */
+  /** Waits until there is something. Rejects when it is closed, or with what a person must repair. */
   next(max: number): Promise<readonly Submitted[]>;
   /** Whatever became of them: those that are still there are told again. */
   settle(ids: readonly string[]): void;

@@ -1,4 +1,4 @@
-// The newest events, in memory: whoever follows the log stands here, however many they are, and costs neither a read nor a
+// The newest events, in memory: whoever follows the log is here, however many they are, and costs neither a read nor a
 // parse. Older ones come from the history.
 
 import type { SealedEvent } from "../../core/events/index.ts";
@@ -40,7 +40,7 @@ export class EventTail {
     this.#bytes = 0;
   }
 
-  /** Those behind `after`, of which the first is here. */
+  /** Those after `after`, of which the first is here. */
   *behind(after: number): Generator<TailEvent> {
     for (let at = this.#indexOf(after + 1); at < this.#events.length; at++) yield this.#events[at]!;
   }

@@ -7,7 +7,7 @@ import { EventTime, NodeTime } from "./event-time.ts";
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
 
-/** A leader's time behind an event, and what it believes the time of day to be. */
+/** A leader's time after an event, and what it believes the time of day to be. */
 function timeSince(sinceMs: number, clock = new ManualClock()) {
   const told: { believedMs: number | null } = { believedMs: null };
   const node = new NodeTime(clock, () => told.believedMs, sinceMs);

@@ -206,7 +206,7 @@ describe("proofs", () => {
     }
     stage.readCount = 0;
     await stage.events.inclusion(700, 3_000);
-    // Around the leaf, and behind the last whole block; twice, for the path and for the root.
+    // Around the leaf, and after the last whole block; twice, for the path and for the root.
     expect(stage.readCount).toBeLessThan(1_024 + 3 * 952);
   });
 

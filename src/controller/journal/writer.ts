@@ -21,7 +21,7 @@ interface Append {
   /** The sequence before its first event. */
   readonly after: number;
   events: number;
-  /** What leaves the inbox beside the log when it is committed. */
+  /** What leaves the inbox next to the log when it is committed. */
   readonly taken: string[];
   bytes: number;
   isSent: boolean;
@@ -29,7 +29,7 @@ interface Append {
 }
 
 export interface JournalWriterOptions extends Author {
-  /** TakingLog where jobs are taken over from beside it. */
+  /** TakingLog where jobs are taken over from next to it. */
   readonly log: Log | TakingLog;
   readonly journal: Journal;
   /** The log says that this epoch is over, or does not know what became of an append. */

@@ -16,7 +16,7 @@ export interface ArchivedEvent {
   readonly eventHash: string;
 }
 
-/** A place in the chain, behind one event or before the first. */
+/** A place in the chain, after one event or before the first. */
 export interface ChainPoint extends ChainHead {
   /** Of the Merkle tree over all events up to here, as core/events encodes it; nothing where there are none. */
   readonly frontier: Uint8Array;

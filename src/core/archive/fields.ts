@@ -20,7 +20,7 @@ export function readSum(reader: ByteReader): Uint8Array {
   return sum.slice();
 }
 
-/** An event's hash, as it stands in the events. */
+/** An event's hash, as it is in the events. */
 export function writeHash(writer: ByteWriter, hash: string): void {
   writer.text(hash);
 }

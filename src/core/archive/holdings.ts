@@ -4,7 +4,7 @@
 //   missing ──▶ whole                               told by a snapshot, then fetched
 //
 // Invariants:
-// - Segments are in order and without gaps, from the event behind `start` on.
+// - Segments are in order and without gaps, from the event after `start` on.
 // - `start` only moves forward, to the end of a segment.
 // - Lost segments are missing ones that every member has said it lacks. They stay lost until their bytes are here: a copy may
 //   turn up, on a disk that comes back or in a new member.
@@ -149,7 +149,7 @@ export class Holdings {
     this.#lost.delete(first);
   }
 
-  /** Lets go of the segments that end at or before the checkpoint, and returns them; `start` is behind the last of them. */
+  /** Releases the segments that end at or before the checkpoint, and returns them; `start` is after the last of them. */
   cut(checkpoint: ChainPoint, start: ChainPoint): SegmentEntry[] {
     assert(start.sequence <= checkpoint.sequence, "history is cut behind the checkpoint");
     assert(start.sequence >= this.#start.sequence, "history is not uncut");

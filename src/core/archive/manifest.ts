@@ -1,7 +1,7 @@
 // The list of sealed segments: what a node holds, what a snapshot says a node must hold, and what lacks between the two.
 //
 // Invariants of a manifest:
-// - Its segments are in order and without gaps, from the event behind `start` on.
+// - Its segments are in order and without gaps, from the event after `start` on.
 // - Each is named by the hash of its last event, which is the chain's word for all events up to there, and by the hash
 //   of its contents, so that bytes from anybody can be judged.
 
@@ -23,7 +23,7 @@ export interface SegmentEntry {
 }
 
 export interface Manifest {
-  /** History begins behind it: where retention has cut, or before the first event. */
+  /** History begins after it: where retention has cut, or before the first event. */
   readonly start: ChainPoint;
   readonly segments: readonly SegmentEntry[];
 }

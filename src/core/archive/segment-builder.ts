@@ -67,7 +67,7 @@ export class SegmentBuilder {
     this.#blockSeed = this.#crc;
   }
 
-  /** Goes on with the events of a file, up to the first that is not whole or that would come behind the segment's end. */
+  /** Goes on with the events of a file, up to the first that is not whole or that would come after the segment's end. */
   static resume(header: SegmentHeader, bytes: Uint8Array, limits: SegmentLimits, digest: Digest): SegmentBuilder {
     const builder = new SegmentBuilder(header, limits, digest);
     const cursor = new SegmentCursor(bytes, builder.#size, builder.#crc, header.before.sequence, digest);
@@ -113,7 +113,7 @@ export class SegmentBuilder {
     if (this.#size - this.#blockAt >= this.#limits.blockBytesMax) this.#closeBlock();
   }
 
-  /** `after`: the chain behind its last event. */
+  /** `after`: the chain after its last event. */
   seal(after: ChainPoint): SegmentEntry {
     assert(this.#entry === null && this.#events > 0, "a segment with events is sealed once");
     assert(after.sequence === this.last, "a segment ends with its last event", () => `${after.sequence}`);

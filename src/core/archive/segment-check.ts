@@ -2,7 +2,7 @@
 // the hashes of blocks and contents. It goes in steps, so that whoever runs it lets others run in between.
 //
 //   sealed    whole, with its footer: may be served and believed
-//   open      whole up to `sizeBytes`, without a footer; `tail` says what is behind that, null where nothing is
+//   open      whole up to `sizeBytes`, without a footer; `tail` says what is after that, null where nothing is
 //   broken    the first event that can't be believed; `isRot` where the bytes are not those that were written
 //   newer     a later release's
 //
@@ -141,7 +141,7 @@ class BlockHashes {
     this.#digest = digest;
   }
 
-  /** The cursor stands behind an event. */
+  /** The cursor is after an event. */
   add(cursor: SegmentCursor): void {
     this.#events++;
     if (cursor.atBytes - this.#at >= this.#blockBytesMax) this.#close(cursor);

@@ -2,7 +2,7 @@
 //
 //   next() ─▶ "event"    `sequence`, `data()` are those of the event
 //          ─▶ "footer"   `footer`; the file ends with it
-//          ─▶ "end"      the file ends behind a whole event: a segment that is not sealed
+//          ─▶ "end"      the file ends after a whole event: a segment that is not sealed
 //          ─▶ "bad"      `why`; from `atBytes` on the file is torn or damaged, in the record of event `sequence` + 1
 
 import type { Digest } from "../../ports/digest.ts";

@@ -4,7 +4,7 @@
 //   event    crc u32 | length u32 | canonical bytes                                       one after the other
 //   footer   crc u32 | FFFFFFFF | length u32 | payload | size of the footer u32 | magic u32      once it is sealed
 //
-// The footer's payload: the chain behind the last event, the blocks (where they start and their SHA-256), and the
+// The footer's payload: the chain after the last event, the blocks (where they start and their SHA-256), and the
 // SHA-256 over header and blocks, which so stands for all contents and is computed as events come, never at once.
 //
 // Invariants:

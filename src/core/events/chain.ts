@@ -2,8 +2,8 @@
 // applies, and the verifier (verifier.ts) goes through all of it.
 //
 // The clock is a hybrid one (design D14): an event's timestamp is the wall time of its draft, or one tick (a microsecond)
-// behind the last event's where that is later. So it grows strictly, whatever the wall clock does, and stays at the wall
-// clock for as long as less than a million events are sealed in a second. Where events of other sites are known, it also lies behind
+// after the last event's where that is later. So it grows strictly, whatever the wall clock does, and stays at the wall
+// clock for as long as less than a million events are sealed in a second. Where events of other sites are known, it also lies after
 // those whose clocks are near ours (the floor): so an effect of one of them sorts after it.
 
 import { assert } from "../kit/assert.ts";
@@ -106,7 +106,7 @@ export class Sealer {
 }
 
 /**
- * Whether an event has its timestamp of the floor, and not of a clock: the next tick behind it, or behind another event that has. Of one
+ * Whether an event has its timestamp of the floor, and not of a clock: the next tick after it, or after another event that has. Of one
  * whose clock shows just that tick it is not known; then it may be either.
  */
 export function isLifted(timestamp: number, before: ChainHead, floorMs: number, wasLifted: boolean): boolean {
@@ -114,7 +114,7 @@ export function isLifted(timestamp: number, before: ChainHead, floorMs: number, 
   return timestamp <= onTick(Math.max(before.timestamp, floorMs), nextTick);
 }
 
-/** The wall time, or the next tick behind `last`. Ticks are counted in whole numbers, so that fractions never add up. */
+/** The wall time, or the next tick after `last`. Ticks are counted in whole numbers, so that fractions never add up. */
 export function tickAfter(last: number, wallMs: number): number {
   assert(isTimestamp(wallMs), "a draft has the wall time in milliseconds", () => String(wallMs));
   const wall = onTick(wallMs, Math.round);

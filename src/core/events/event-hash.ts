@@ -13,7 +13,7 @@ export function eventDigestOf(bytes: Uint8Array, digest: Pick<Digest, "sha256">)
   return digest.sha256(tagged(bytes));
 }
 
-/** Of exactly these bytes, as it stands in `eventHash`. */
+/** Of exactly these bytes, as it is in `eventHash`. */
 export function eventHashOf(bytes: Uint8Array, digest: Pick<Digest, "sha256Hex">): string {
   return digest.sha256Hex(tagged(bytes));
 }

@@ -1,5 +1,5 @@
 // The event of a site's log. What is stored, sent and hashed is one text, the canonical JSON (RFC 8785) of all its fields
-// but `eventHash`; the hash is over exactly these bytes behind a domain tag, so the bytes are never made twice (trap 57).
+// but `eventHash`; the hash is over exactly these bytes after a domain tag, so the bytes are never made twice (trap 57).
 //
 // Invariants:
 // - What `encodeEvent` makes, `decodeEvent` reads: both ask `fieldProblem`.

@@ -1,4 +1,4 @@
-// The door of the events: what a sealed event is, the chain it stands in, the tree over it, and strict JSON.
+// The door of the events: what a sealed event is, the chain it is in, the tree over it, and strict JSON.
 
 export { canonicalJson } from "./canonical.ts";
 export { chainBroken, type ChainHead, checkLink, EMPTY_CHAIN, isLifted, type SealedEvent, Sealer } from "./chain.ts";

@@ -291,7 +291,7 @@ export class JsonScanner {
     return known.add(name);
   }
 
-  /** Returns what is behind the escape that starts at `at`. */
+  /** Returns what is after the escape that starts at `at`. */
   #escape(at: number): number {
     const letter = this.bytes[at + 1] ?? 0;
     if (letter !== 0x75) {
@@ -327,7 +327,7 @@ export class JsonScanner {
     return false;
   }
 
-  /** Returns what is behind the sequence that starts at `at`: the shortest form, no surrogates, up to U+10FFFF. */
+  /** Returns what is after the sequence that starts at `at`: the shortest form, no surrogates, up to U+10FFFF. */
   #multibyte(at: number): number {
     const { bytes } = this;
     const lead = bytes[at] as number;

@@ -4,7 +4,7 @@
 //
 // Refused: what is not UTF-8, a byte order mark, a key twice in one object (however it is spelt), numbers of a magnitude
 // above 2^53-1 (they are not exact, and a canonical text would show other digits), half of a surrogate pair, nesting deeper
-// than the bound, bytes behind the value. An error says at which byte.
+// than the bound, bytes after the value. An error says at which byte.
 
 import type { Json } from "../kit/json.ts";
 import { JSON_DEPTH_MAX } from "../kit/limits.ts";

@@ -4,7 +4,7 @@
 //      └──────────────────────┘
 //
 // An event does not hold its own hash: that another byte of it is not what was sealed shows at the next one, whose
-// `previousHash` does not fit. Which of the two was changed is decided by the event behind both (or by the head that the
+// `previousHash` does not fit. Which of the two was changed is decided by the event after both (or by the head that the
 // caller knows): where that one confirms the second, it was the first. So a link that does not fit makes the chain suspect
 // for one event. Everything else that is wrong names its event at once.
 //

@@ -56,7 +56,7 @@ export type JobsCommand =
       /** The call shows that its process was answered before: it never registers a name that is another's by now. */
       readonly goesOn?: boolean | undefined;
     }
-  /** What this session was given by calls behind `answered` and before `poll`: no answer to them has come, nor will. */
+  /** What this session was given by calls after `answered` and before `poll`: no answer to them has come, nor will. */
   | {
       readonly kind: "take-back";
       readonly name: string;

@@ -1,6 +1,6 @@
 // What the events about jobs carry. A decision drafts them, the book evolves by them; nothing else reads or writes them.
 //
-// In every `build:*` payload `jobEpoch` is the job's epoch behind the event. Times are wall milliseconds; the time at which
+// In every `build:*` payload `jobEpoch` is the job's epoch after the event. Times are wall milliseconds; the time at which
 // something happened is the event's own timestamp. Any payload may carry `skippedMs`: by so much the events' clock has jumped
 // since the event before (state/skips.ts). `leaseHash` and `sessionHash` stand for what only the agent has.
 

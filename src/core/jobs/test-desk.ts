@@ -75,7 +75,7 @@ export class Desk {
     const decision = this.decide<Kind>(command);
     if (decision.kind !== "decided") return decision;
     const [first, ...rest] = decision.drafts;
-    // As the controller does behind a jump of its clock.
+    // As the controller does after a jump of its clock.
     const told =
       first === undefined || skippedMs === 0 ? first : { ...first, payload: { ...first.payload, skippedMs } };
     if (told !== undefined) this.book.propose([told, ...rest].map((draft) => this.#seal(draft)));

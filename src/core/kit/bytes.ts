@@ -8,7 +8,7 @@
 //   it, so four forged bytes never allocate gigabytes.
 //
 // Integers are eight fixed bytes, not varints: no loop, no second encoding of the same number, and the
-// seven bytes that a varint would save are little beside an entry's data.
+// seven bytes that a varint would save are little next to an entry's data.
 
 import { assert } from "./assert.ts";
 import { INTEGER_MAX, RECENT_TEXTS_KEPT, RECENT_TEXT_BYTES_MAX } from "./limits.ts";
@@ -71,7 +71,7 @@ export class ByteWriter {
     if (sizeBytes > this.#buffer.length - this.#start) this.#grow(sizeBytes);
   }
 
-  /** Hands the record over without copying it. The next one is written behind it. */
+  /** Hands the record over without copying it. The next one is written after it. */
   finish(): Uint8Array {
     const record = this.#buffer.subarray(this.#start, this.#end);
     this.#start = this.#end;

@@ -7,7 +7,7 @@ const POLYNOMIAL = 0xedb88320;
 const ONE = 0x80000000;
 const ONE_BYTE = 0x00800000;
 
-/** Of the piece with the checksum `first`, and behind it the one with `second`, which has so many bytes. */
+/** Of the piece with the checksum `first`, and after it the one with `second`, which has so many bytes. */
 export function crc32OfBoth(first: number, second: number, secondBytes: number): number {
   return (product(powerOf(ONE_BYTE, secondBytes), first) ^ second) >>> 0;
 }

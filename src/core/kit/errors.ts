@@ -6,7 +6,7 @@ interface ErrorKind {
   readonly http: number;
   /** Exit code of a command that ends with it. */
   readonly exit: number;
-  /** The same request may succeed later, here or on another node, without anybody mending anything. */
+  /** The same request may succeed later, here or on another node, without anybody repairing anything. */
   readonly retryable: boolean;
   /** The number of the election specification (4001–4006), where it has one. */
   readonly number: number | null;

@@ -40,7 +40,7 @@ export const STRANGER_REPORT_AFTER_MS = 5_000;
 export const STRANGER_REPORT_INTERVAL_MS = 60_000;
 
 export const ENTRY_BYTES_MAX = 1024 * 1024;
-/** What an entry costs beside its data, in memory and on disk, about. */
+/** What an entry costs next to its data, in memory and on disk, about. */
 export const ENTRY_OVERHEAD_BYTES = 32;
 export const PROPOSALS_PER_STEP_MAX = 4096;
 export const APPEND_BYTES_MAX = 256 * 1024;
@@ -119,7 +119,7 @@ export const WAL_RESERVE_BYTES = 1024 * 1024;
 export const WAL_RESERVE_SYNC_BYTES_MAX = 32 * 1024;
 /** A frame holds an entry, or a segment's header with its configuration: 32 members in four lists at most. */
 export const WAL_FRAME_PAYLOAD_BYTES_MAX = ENTRY_BYTES_MAX + 64 * 1024;
-/** A batch header's payload; the search for them behind damaged bytes checks no longer frames, so it stays linear. */
+/** A batch header's payload; the search for them after damaged bytes checks no longer frames, so it stays linear. */
 export const WAL_BATCH_PAYLOAD_BYTES_MAX = 16;
 
 /**
@@ -223,7 +223,7 @@ export const TXN_AHEAD_MS_MAX = 10 * 1000;
 /** Terms of one generation of coordinators. Only their `recover` enters the next one. */
 export const GENERATION_TERMS = 2 ** 20;
 
-// Jobs, as the API takes them. What an event carries must fit into one entry of the log, whatever stands beside it.
+// Jobs, as the API takes them. What an event carries must fit into one entry of the log, whatever is next to it.
 
 /** Kinds, queues, agents, platforms, schedules, concurrency keys. */
 export const JOB_NAME_BYTES_MAX = 128;
@@ -318,7 +318,7 @@ export const CLOCK_SKEW_MS_MAX = 60_000;
 export const CLOCK_HEARD_MS_MAX = 10_000;
 /** So long the only clock there is has to go on evenly before a jump of it is believed. */
 export const CLOCK_PROBATION_MS = 300_000;
-/** From 1970 to 2109: a clock that shows anything else is broken, and is not asked. Behind it events have as much time again. */
+/** From 1970 to 2109: a clock that shows anything else is broken, and is not asked. After it events have as much time again. */
 export const CLOCK_MS_MIN = 1;
 export const CLOCK_MS_MAX = 2 ** 42;
 /** So long a leader that has never known the time of day waits for others' clocks, before it takes what there is for it. */

@@ -29,7 +29,7 @@ export function withItsKeys(text: string, parsed: unknown): unknown {
 
 /**
  * Where they begin and end, quotes included. Of a text that is JSON: escapes stand in strings alone, and a string with a
- * colon behind it is a key.
+ * colon after it is a key.
  */
 function escapedKeys(text: string): readonly (readonly [number, number])[] {
   const places: (readonly [number, number])[] = [];
@@ -108,7 +108,7 @@ function put(members: Members, key: string, value: Json): void {
   else Object.defineProperty(members, key, { value, writable: true, enumerable: true, configurable: true });
 }
 
-/** Behind the closing quote of the string that opens at `at`. */
+/** After the closing quote of the string that opens at `at`. */
 function stringEnd(text: string, at: number): number {
   for (let i = at + 1; ; i++) {
     const code = text.charCodeAt(i);

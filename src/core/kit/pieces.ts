@@ -1,13 +1,13 @@
-// Large states as pieces of bytes, one behind the other, made as they are asked for: whoever writes a state down takes a piece,
+// Large states as pieces of bytes, one after the other, made as they are asked for: whoever writes a state down takes a piece,
 // writes it, and asks for the next one. So a state of hundreds of megabytes is never in memory a second time, and never takes
 // the consensus thread for longer than one piece (design D10).
 //
-// A part stands behind its length. How long one will be that is still being made nobody knows: it is the last one, and is said
+// A part is after its length. How long one will be that is still being made nobody knows: it is the last one, and is said
 // to reach to the end. Where several are still being made, all lengths follow the last of them (`measuredParts`).
 //
 // Invariants:
 // - A piece is good until the next one is asked for: its memory is used again.
-// - What is begun is taken to its end, or let go of: it may hold on to something.
+// - What is begun is taken to its end, or released: it may hold on to something.
 
 import { assert } from "./assert.ts";
 import { ByteReader, ByteWriter, DecodeError } from "./bytes.ts";
@@ -21,7 +21,7 @@ export function piecesOf(data: Uint8Array | Pieces): Pieces {
   return data instanceof Uint8Array ? [data] : data;
 }
 
-/** One behind the other. */
+/** One after the other. */
 export function joined(...parts: readonly (Uint8Array | Pieces)[]): Pieces {
   return new Joined(parts.map((part) => piecesOf(part)[Symbol.iterator]()));
 }
@@ -55,7 +55,7 @@ export function lengthOf(pieces: readonly Uint8Array[]): number {
   return pieces.reduce((sum, { length }) => sum + length, 0);
 }
 
-/** One behind the other, each to be read again with `readPart`. Only the last one may be in pieces that are yet to be made. */
+/** One after the other, each to be read again with `readPart`. Only the last one may be in pieces that are yet to be made. */
 export function partsOf(parts: readonly (Uint8Array | readonly Uint8Array[] | Pieces)[]): Pieces {
   return joined(
     ...parts.flatMap((part, at) => {
@@ -69,7 +69,7 @@ export function partsOf(parts: readonly (Uint8Array | readonly Uint8Array[] | Pi
 }
 
 /**
- * One behind the other, where any of them may be in pieces that are yet to be made: their lengths follow the last one, when they are
+ * One after the other, where any of them may be in pieces that are yet to be made: their lengths follow the last one, when they are
  * known.
  */
 export function measuredParts(parts: readonly (Uint8Array | Pieces)[]): Pieces {

@@ -11,7 +11,7 @@ export function suggestion(name: string, known: readonly string[]): string {
   return near.length === 0 ? "" : `; did you mean ${near.join(" or ")}?`;
 }
 
-/** What a sentence still lacks at its end: none has a full stop behind a question mark. */
+/** What a sentence still lacks at its end: none has a full stop after a question mark. */
 export function sentenceEnd(text: string): "" | "." {
   return text.endsWith("?") ? "" : ".";
 }

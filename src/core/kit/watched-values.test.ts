@@ -60,7 +60,7 @@ describe("a watch", () => {
       expect(watched.take(String(version), { kind: "put", ...stored(name, "queued", version) })).toBeDefined();
     }
     expect(watched.kept).toBe(0);
-    // Of a record of several changes that was cut behind the first: that one is not given twice.
+    // Of a record of several changes that was cut after the first: that one is not given twice.
     expect(watched.take(undefined, { kind: "put", ...stored("a", "1", 2_000) })).toBeDefined();
     // It goes on at a node that is behind.
     for (const id of ["1010", "1500"]) expect(watched.take(id, undefined)).toBeUndefined();

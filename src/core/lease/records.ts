@@ -4,7 +4,7 @@
 //   {"voter":"n1@3f9a", …}             JSON, which an operator can read
 //
 // The checksum is judged before the format, and comes first in every format: a rotten digit is damage, and a higher number
-// is a later release's. Formats that a release has written are read for ever (FORMAT below; a new one is read beside the old one).
+// is a later release's. Formats that a release has written are read for ever (FORMAT below; a new one is read next to the old one).
 //
 // What does not have exactly the fields of its format, each of its type, is damage too: a ledger that is half understood votes wrongly.
 

@@ -42,7 +42,7 @@ import type {
 
 const FORMAT_VERSION = 1;
 const CONF_CHANGE_VERSION = 1;
-/** What an entry needs beside its data: term, index, type, length. */
+/** What an entry needs next to its data: term, index, type, length. */
 const ENTRY_HEADER_BYTES = 21;
 
 // The place in each list is the number on the wire and on disk: append, never reorder.

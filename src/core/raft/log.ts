@@ -79,7 +79,7 @@ export class RaftLog {
     return this.#confIndexes.length > 0;
   }
 
-  /** Uncommitted configuration changes behind `index`. */
+  /** Uncommitted configuration changes after `index`. */
   confChangesAfter(index: number): readonly Entry[] {
     return this.#confIndexes.filter((at) => at > index).map((at) => this.entryAt(at)!);
   }
@@ -113,7 +113,7 @@ export class RaftLog {
     return lastTerm > this.lastTerm || (lastTerm === this.lastTerm && lastIndex >= this.lastIndex);
   }
 
-  /** Appends behind the last entry. */
+  /** Appends after the last entry. */
   append(entries: readonly Entry[]): void {
     for (const entry of entries) {
       assert(

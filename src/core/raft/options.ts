@@ -90,6 +90,6 @@ export interface RaftStatus {
   readonly willing: boolean;
   /** Our oldest write has been under way for so long that the disk must be taken for hung (trap 30). */
   readonly isDiskStalled: boolean;
-  /** By how much this node waits longer than configured, because answers came late of late. */
+  /** By how much this node waits longer than configured, because answers came late recently. */
   readonly strainMs: number;
 }

@@ -98,7 +98,7 @@ export class Outbox {
       return null;
     }
     if (!hasData && afterSync.length === 0) return null;
-    // It never covers the entries of its own write. They stand behind it in the log on disk: if a crash tore
+    // It never covers the entries of its own write. They are after it in the log on disk: if a crash tore
     // them off, it would vouch for what they were to replace (docs/decisions/0006-commit-on-disk.md).
     const commit = Math.min(log.commit, (entries[0]?.index ?? Infinity) - 1);
     const hardState: HardState = { term, vote, commit };

@@ -1,5 +1,5 @@
 // Figure 2 and §5 of the Raft paper, one test for each rule: elections, replication, safety.
-// Every log begins behind a founding snapshot at index 1, term 1, so the first entry here is index 2.
+// Every log begins after a founding snapshot at index 1, term 1, so the first entry here is index 2.
 
 import { describe, expect, test } from "vitest";
 import type { PeerKey } from "../kit/ids.ts";

@@ -8,7 +8,7 @@
 //   election timeout. The promise outlives its role and its term, and a restart, after which nobody knows
 //   whether one was made (trap 21).
 // - Who fails to be elected again and again waits longer each time, up to four times as long, until somebody is heard.
-// - Whose leader was heard late of late, but was heard, waits longer by that (strain.ts), for itself and for others.
+// - Whose leader was heard late recently, but was heard, waits longer by that (strain.ts), for itself and for others.
 // - A silence is reported once. It lasts from the last word of a leader, whatever is campaigned meanwhile.
 
 import type { PeerKey } from "../kit/ids.ts";

@@ -41,6 +41,7 @@ import { Patience } from "./patience.ts";
 import type { Progress } from "./leader/progress.ts";
 import { isVoter, members, voterKeys } from "./membership/quorum.ts";
 import { ServerState } from "./state.ts";
+import { statusOf } from "./status.ts";
 import { ACCEPTED, refused, type Refusal } from "./step-result.ts";
 import { Strangers } from "./strangers.ts";
 import { traceReceive } from "./trace.ts";
@@ -332,7 +333,7 @@ export class Raft {
     return ACCEPTED;
   }
 
-  /** With the leader's own consent, so nobody's stickiness or promise stands in its way. */
+  /** With the leader's own consent, so nobody's stickiness or promise is in its way. */
   #reelect(): StepResult {
     if (this.#leadership === null) return this.#notLeader();
     this.#becomeFollower(this.#state.term, null);
@@ -790,32 +791,7 @@ export class Raft {
   }
 
   status(): RaftStatus {
-    const { role, term, vote, leader, configuration, committedConfiguration, willing, strainMs } = this.#state;
-    const { commit, applied, firstIndex, lastIndex, lastTerm } = this.#log;
-    // One object: this is asked several times for each request.
-    return {
-      peer: this.peer,
-      role,
-      term,
-      vote,
-      leader,
-      configuration,
-      committedConfiguration,
-      commit,
-      applied,
-      firstIndex,
-      lastIndex,
-      lastTerm,
-      willing,
-      strainMs,
-      established: this.#leadership?.established ?? false,
-      leaseUntilMs: this.#leadership?.leaseUntilMs ?? 0,
-      quorumContactMs: this.#leadership?.quorumContactMs ?? 0,
-      transfer: this.#transfer.phase,
-      leaderContactMs: this.#leadership === null ? this.#patience.leaderContactMs : 0,
-      freshAsOfMs: this.#leadership?.established === true ? this.#leadership.quorumContactMs : this.#freshness.asOfMs,
-      isDiskStalled: this.#state.diskStalled,
-    };
+    return statusOf(this.peer, this.#state, this.#leadership, this.#transfer, this.#patience, this.#freshness);
   }
 
   /** For checkers and tests: the log as this node holds it. */

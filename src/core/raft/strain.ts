@@ -1,5 +1,5 @@
 // How late words come at times although the one who sends them lives: a loaded machine or network stretches the gaps, and
-// who waits no longer than on a quiet one would depose a leader for it. The longest gap of late is remembered and fades;
+// who waits no longer than on a quiet one would depose a leader for it. The longest recent gap is remembered and fades;
 // it says how much longer to wait.
 //
 // Invariants:

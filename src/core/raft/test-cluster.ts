@@ -29,7 +29,7 @@ export interface ClusterOptions {
   readonly limits?: Partial<RaftLimits>;
   readonly admits?: Pick<RaftOptions, "trusted" | "sponsors" | "swapsNeedClearance">;
   readonly seed?: number;
-  /** Terms of the entries behind the founding snapshot (index 1, term 1), by peer; the first is index 2. */
+  /** Terms of the entries after the founding snapshot (index 1, term 1), by peer; the first is index 2. */
   readonly logs?: Readonly<Record<string, readonly number[]>>;
   readonly commit?: number;
   readonly term?: number;

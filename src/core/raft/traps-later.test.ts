@@ -388,7 +388,7 @@ describe("snapshots and bounds", () => {
   });
 
   test("trap 28: proposals past the bound of uncommitted bytes are refused, and taken again when some are committed", () => {
-    // The no-op, eight bytes and three bytes, each with what an entry costs beside its data: one byte too many.
+    // The no-op, eight bytes and three bytes, each with what an entry costs next to its data: one byte too many.
     const cluster = lone({ limits: { uncommittedBytesMax: 3 * ENTRY_OVERHEAD_BYTES + 10 } });
     cluster.electWith(A, B);
     expect(cluster.propose(A, "12345678").ok).toBe(true);

@@ -24,7 +24,7 @@ export interface HardState {
   readonly commit: number;
 }
 
-/** What the core knows of a snapshot; its contents travel beside it and are the engine's business. */
+/** What the core knows of a snapshot; its contents travel next to it and are the engine's business. */
 export interface SnapshotMeta {
   readonly index: number;
   readonly term: number;
@@ -235,7 +235,7 @@ export interface PersistRequest {
   readonly snapshot: SnapshotMeta | null;
   readonly hardState: HardState | null;
   readonly entries: readonly Entry[];
-  /** False when only the commit index moved, or the request is a mere barrier behind earlier ones. */
+  /** False when only the commit index moved, or the request is a mere barrier after earlier ones. */
   readonly mustSync: boolean;
   /** Messages that depend on this request and on all before it. */
   readonly afterSync: readonly Message[];

@@ -233,7 +233,7 @@ describe("a new line of epochs", () => {
     const fold = new ScopesFold();
     play([acquire("s1")], fold);
     const backup = fold.snapshot();
-    // Behind the backup, before the disaster.
+    // After the backup, before the disaster.
     play([{ kind: "force", scope: "s1", atMs: 1 }, acquire("s1", "b")], fold, 1);
     const restored = new ScopesFold();
     restored.restore(withNewLine(backup, { ...line, position: 1, place: 7 }));

@@ -7,7 +7,7 @@
 // held, by name. So equal states are equal bytes, also where one was restored and the other applied record by record.
 //
 // A snapshot is taken on the consensus thread, which must not stop for long (design D10, trap 56c): the bytes of a scope are
-// made once for each value of it and kept beside it (`prepareScope`), so taking one costs little more than copying. With all
+// made once for each value of it and kept next to it (`prepareScope`), so taking one costs little more than copying. With all
 // of it to be made, 5,000 scopes with whole histories took 85 ms; with all of it at hand, 5 ms.
 
 import { assert } from "../kit/assert.ts";

@@ -88,7 +88,7 @@ type Agent =
   /** It fails again and again: tried once more when the node is released again. */
   | { readonly phase: "given-up" };
 
-/** What a restart does not mend: wrong use, unusable data, missing permission, configuration (sysexits). */
+/** What a restart does not repair: wrong use, unusable data, missing permission, configuration (sysexits). */
 const FINAL_CODES: ReadonlySet<number> = new Set([64, 65, 77, 78]);
 /** Of an agent: wrong use, another has its name (which would be taken back, and its jobs, for ever), configuration. */
 const AGENT_FINAL_CODES: ReadonlySet<number> = new Set([64, 76, 78]);

@@ -45,7 +45,7 @@ export type Effect =
   | { readonly kind: "release"; readonly epoch: number }
   /** An operator wants the leader to wind up and resign. */
   | { readonly kind: "asked"; readonly epoch: number }
-  /** The backend refused for a reason that a retry does not mend. */
+  /** The backend refused for a reason that a retry does not repair. */
   | { readonly kind: "give-up" }
   /** Granted was an epoch that is not above what was known: the backend has forgotten. Given up, too. */
   | { readonly kind: "rewound"; readonly epoch: number; readonly known: number }

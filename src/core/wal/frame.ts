@@ -3,11 +3,11 @@
 //   magic u32 | crc32 u32 | type u8 | version u8 | length u32 | payload
 //
 // Invariants:
-// - The checksum covers everything behind it, the length too, so no single damaged byte is believed.
+// - The checksum covers everything after it, the length too, so no single damaged byte is believed.
 // - The checksum continues from a seed. Inside a segment the seed stands for (cluster, node, disk,
 //   segment number): a frame that belongs into another file, or that a client hid in its data, is no
 //   frame here.
-// - The magic number lets a search find frames again behind damaged bytes.
+// - The magic number lets a search find frames again after damaged bytes.
 
 import type { Digest } from "../../ports/digest.ts";
 import { assert } from "../kit/assert.ts";
@@ -36,7 +36,7 @@ export type FrameRead =
   | { readonly kind: "newer"; readonly version: number }
   | { readonly kind: "bad"; readonly why: string };
 
-/** Writes frames one behind the other without copying a payload: length and checksum are filled in at the end. */
+/** Writes frames one after the other without copying a payload: length and checksum are filled in at the end. */
 export class FrameWriter {
   readonly #writer: ByteWriter;
   readonly #starts: number[] = [];

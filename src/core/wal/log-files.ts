@@ -6,7 +6,7 @@
 //   header, its own number and the size with which it was closed;
 // - all of them are whole to the end, but for the last one, which is whole up to the cut.
 //
-// Behind the end of the last segment there may be zeros that were reserved for later batches. A segment is cut to its
+// After the end of the last segment there may be zeros that were reserved for later batches. A segment is cut to its
 // size before the next one is created, so in an earlier segment they are damage like anything else that is no frame.
 
 import type { Digest } from "../../ports/digest.ts";
@@ -118,7 +118,7 @@ function judgeTail(segment: OpenedSegment, trouble: Trouble, digest: Digest): Re
   const { file, seed } = segment;
   const where = `${file.name} at ${trouble.at}`;
   if (trouble.kind !== "torn") return damaged(describe(trouble), where);
-  // Zeros to the very end, or it is no end: where a batch was lost, those behind it testify that it was there.
+  // Zeros to the very end, or it is no end: where a batch was lost, those after it testify that it was there.
   if (isZeroFrom(file.bytes, trouble.at)) return { kind: "cut", sizeBytes: trouble.at, isTorn: false };
   const testimonyBytes = findTestimonyBytes(file.bytes, trouble.at, seed, digest);
   if (testimonyBytes > trouble.at) return damaged(`${trouble.why}, and ${testimonyBytes} bytes were durable`, where);

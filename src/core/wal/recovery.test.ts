@@ -19,7 +19,7 @@ function entry(index: number, term: number): Entry {
   return { index, term, type: "EntryNormal", data: Uint8Array.of(index) };
 }
 
-/** A directory of one segment behind a snapshot at (5, 2); every batch knows all before it to be durable. */
+/** A directory of one segment after a snapshot at (5, 2); every batch knows all before it to be durable. */
 function directory(batches: readonly BatchPart[][], header: Partial<SegmentHeader> = {}): RecoveryInput {
   const whole: SegmentHeader = {
     stamp,

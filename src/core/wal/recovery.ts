@@ -2,14 +2,14 @@
 //
 //   fresh     nothing was ever written here
 //   unready   the preparation of the directory was interrupted; nothing was acknowledged (stamp.ts)
-//   intact    this is what the node knew; `cut` says which bytes behind it must go before anything is appended:
+//   intact    this is what the node knew; `cut` says which bytes after it must go before anything is appended:
 //             those of an unfinished write, or zeros that were reserved for writes to come
 //   damaged   something acknowledged may be gone: the node must not vote with this disk again (design D5)
 //   refuse    not our directory, or a later release's: change nothing
 //
 // A torn tail and rot look alike, and only one of them may be cut (trap 24). Before a sync completes, a
 // power loss may keep any subset of the sectors written since the last one, so even a complete frame
-// with a wrong checksum may be a torn write, with whole frames behind it. What tells them apart is testimony: each
+// with a wrong checksum may be a torn write, with whole frames after it. What tells them apart is testimony: each
 // batch header says how much of the segment was durable when it was written, and the existence of a
 // segment says that the one before was durable as a whole. Bytes from the first bad frame on are cut if
 // and only if they are in the last segment and no testimony covers that frame.
@@ -22,7 +22,7 @@
 // append, or from a crash after a smaller write. A vote in it was given and never told, which forbids
 // another vote and no more; the commit index is clamped to the entries that are there.
 //
-// What the log can't decide: rot in exactly the last synced batch, with nothing written behind it, looks
+// What the log can't decide: rot in exactly the last synced batch, with nothing written after it, looks
 // like a write that was never synced, and is cut, unless somebody else knows better (`witness`, data-directory.ts).
 // See docs/decisions/0002-wal-recovery.md; opening and closing a directory write a testimony for all that is in it, so
 // this is about one batch and one crash.
@@ -61,7 +61,7 @@ export interface Intact {
   readonly snapshot: { readonly meta: SnapshotMeta; readonly data: Uint8Array } | null;
   /** The file that holds it. */
   readonly snapshotName: string | null;
-  /** Contiguous, behind the snapshot. */
+  /** Contiguous, after the snapshot. */
   readonly entries: readonly Entry[];
   /** Oldest first, with their sizes after the cut; the last one is to be continued. */
   readonly segments: readonly LiveSegment[];

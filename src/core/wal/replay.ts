@@ -12,7 +12,7 @@ export class Replay {
   readonly #snapshotIndex: number;
   readonly #snapshotTerm: number;
   #hardState: HardState = { term: 0, vote: null, commit: 0 };
-  /** Contiguous. May start below the snapshot, where an old segment is kept for what stands at its end. */
+  /** Contiguous. May start below the snapshot, where an old segment is kept for what is at its end. */
   #entries: Entry[] = [];
 
   constructor(snapshot: SnapshotMeta | null) {
@@ -46,7 +46,7 @@ export class Replay {
     return null;
   }
 
-  /** The entries behind the snapshot, or what is wrong with them. */
+  /** The entries after the snapshot, or what is wrong with them. */
   entries(): readonly Entry[] | string {
     const first = this.#entries[0]?.index ?? this.#snapshotIndex + 1;
     const kept = this.#entries.slice(Math.max(0, this.#snapshotIndex + 1 - first));

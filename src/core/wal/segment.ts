@@ -3,7 +3,7 @@
 //   header | batch hard-state? entry* (hard-state? entry*)* | batch … | batch …
 //
 // header: whose log this is, and all that a reader would otherwise need older segments for: the hard
-// state, the snapshot behind which the log starts, the oldest segment that still belongs to the log, and
+// state, the snapshot after which the log starts, the oldest segment that still belongs to the log, and
 // the size of the segment before. It is one frame under one checksum, so installing a snapshot, marking
 // one's own and dropping old segments each become true at one instant: when a header becomes durable.
 //
@@ -148,7 +148,7 @@ export function readRecords(bytes: Uint8Array, from: number, seed: number, diges
 }
 
 /**
- * Searches behind `from` for batch headers that are whole, and returns the furthest point that one of
+ * Searches after `from` for batch headers that are whole, and returns the furthest point that one of
  * them knows to be durable; 0 where there is none.
  */
 export function findTestimonyBytes(bytes: Uint8Array, from: number, seed: number, digest: Digest): number {

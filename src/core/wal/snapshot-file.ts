@@ -55,7 +55,7 @@ export function snapshotHead(meta: SnapshotMeta, contents: Checksummed, digest: 
   return wholeOf([lengthOf(head), head]);
 }
 
-/** Of large contents, slice by slice, so that heartbeats go out in between; also behind the last one, for what comes then. */
+/** Of large contents, slice by slice, so that heartbeats go out in between; also after the last one, for what comes then. */
 export function* checksumOf(contents: Uint8Array, digest: Digest): Generator<void, Checksummed, void> {
   let crc = 0;
   for (const slice of slicesOf(contents)) {

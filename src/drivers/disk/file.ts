@@ -7,7 +7,7 @@
 // - Calls take effect one after the other, in the order in which they came.
 // - Nothing is said to be durable that no successful sync covers. While `#isDirty`, the file holds bytes, or has a
 //   size, that no sync covers; then a synced write is not enough, because it covers only its own bytes.
-// - Behind `#sizeBytes` there are zeros, up to `#reservedToBytes`, or the file ends: what is appended takes the place
+// - After `#sizeBytes` there are zeros, up to `#reservedToBytes`, or the file ends: what is appended takes the place
 //   of zeros, never of older bytes.
 // - At most WRITE_PIECE_BYTES are gathered, and at most as many are given to the kernel at once, so that a large snapshot
 //   streams through and a slow disk is not handed everything at once. Memory of the caller is not kept.
@@ -37,7 +37,7 @@ export class DataFile implements DiskFile {
   readonly #space: Space;
   readonly #handles: FileHandles;
   readonly #onClosed: () => void;
-  /** Of what was appended and written; what is gathered comes behind. */
+  /** Of what was appended and written; what is gathered comes after. */
   #sizeBytes: number;
   #reservedToBytes = 0;
   #gathered = new Uint8Array(WRITE_BUFFER_BYTES_MIN);
@@ -104,7 +104,7 @@ export class DataFile implements DiskFile {
     return this.#closing;
   }
 
-  /** Lets go of the file after what is under way, without writing what is gathered: none of that was synced. */
+  /** Releases the file after what is under way, without writing what is gathered: none of that was synced. */
   abandon(): Promise<void> {
     this.#fault ??= new Error(`${this.name} was closed`);
     this.#closing ??= this.#last.then(() => this.#release());

@@ -86,7 +86,7 @@ export class FilesDisk implements Disk {
     await this.#io.fsync(this.#directoryFd, label);
   }
 
-  /** Files that are still open are let go of: what they had not synced was never said to be durable. */
+  /** Files that are still open are released: what they had not synced was never said to be durable. */
   async close(): Promise<void> {
     this.#isClosed = true;
     for (const file of this.#files) await file.abandon();

@@ -23,7 +23,7 @@ const DIRECTORY_MODE = 0o700;
 export interface DataDirectoryOptions {
   /** Below so much free space the state is "low". Default 64 MiB. */
   readonly minFreeBytes?: number | undefined;
-  /** For tests and chaos: what stands in for the operating system's calls. */
+  /** For tests and chaos: what is in for the operating system's calls. */
   readonly io?: DiskIo | undefined;
 }
 
@@ -34,7 +34,7 @@ export interface DataDirectory {
   /** As of about a second ago; null where the system does not say. */
   freeBytes(): number | null;
   onChange(listener: (state: SpaceState) => void): () => void;
-  /** Gives up writes that wait for room, lets go of open files and of the lock. Closing twice is harmless. */
+  /** Gives up writes that wait for room, releases open files and the lock. Closing twice is harmless. */
   close(): Promise<void>;
 }
 
@@ -64,7 +64,7 @@ function assemble(disk: FilesDisk, space: Space, lock: DirectoryLock): DataDirec
     onChange: (listener) => space.onChange(listener),
     close: () => {
       space.close();
-      // The lock last: until every call under way is over, another opener would write beside it.
+      // The lock last: until every call under way is over, another opener would write next to it.
       closing ??= disk.close().finally(() => lock.release());
       return closing;
     },

@@ -5,7 +5,7 @@
 // comes with Node, takes one (fcntl) on an empty database file for an exclusive transaction that never ends.
 //
 // Such a lock is lost when its process closes any descriptor of that file, so nothing else here ever opens the file;
-// the holder's pid, which only serves the message, stands in a file of its own.
+// the holder's pid, which only serves the message, is in a file of its own.
 
 import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-// What went wrong between us and etcd, in words for whoever has to mend it. Nothing of a request is repeated here: it
+// What went wrong between us and etcd, in words for whoever has to repair it. Nothing of a request is repeated here: it
 // may hold a password or a token.
 
 import { TenureError } from "../../core/kit/errors.ts";

@@ -1,4 +1,4 @@
-// Why an HTTP connection failed, in words for whoever has to mend it. Nothing of a request is repeated here: it may hold a
+// Why an HTTP connection failed, in words for whoever has to repair it. Nothing of a request is repeated here: it may hold a
 // password, a key or a token.
 
 import { TenureError } from "../../core/kit/errors.ts";
@@ -17,7 +17,7 @@ export interface Peer {
   foreign(address: string, why: string, options?: { cause?: unknown }): TenureError;
 }
 
-/** A person must mend these; waiting does not. */
+/** A person must repair these; waiting does not. */
 const TLS_CODES =
   /^(CERT_|DEPTH_ZERO_SELF_SIGNED|SELF_SIGNED_CERT|UNABLE_TO_|ERR_TLS_CERT|HOSTNAME_MISMATCH|INVALID_CA|INVALID_PURPOSE|PATH_LENGTH_EXCEEDED)/;
 

@@ -30,7 +30,7 @@ export interface HttpRequest {
   readonly signal: AbortSignal;
 }
 
-/** What went wrong, in words for whoever has to mend it; each driver has its own. */
+/** What went wrong, in words for whoever has to repair it; each driver has its own. */
 export interface HttpWords {
   givenUp(address: string): TenureError;
   tooSlow(address: string, timeoutMs: number): TenureError;

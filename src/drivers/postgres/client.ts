@@ -37,7 +37,7 @@ export async function run(
   }
 }
 
-/** Runs what ends a transaction. Whether it committed stands in the answer to the last statement alone. */
+/** Runs what ends a transaction. Whether it committed is in the answer to the last statement alone. */
 export async function finish(client: Pick<PgClient, "query">, text: string): Promise<"committed" | "rolled back"> {
   try {
     const result = await client.query(text);

@@ -204,7 +204,7 @@ export class Keeper {
   #isClosed = false;
 
   constructor(options: KeeperOptions) {
-    // It stands in a pattern of grep and in one line.
+    // It is in a pattern of grep and in one line.
     assert(/^[A-Za-z0-9_-]+$/.test(options.cookie.value), "a cookie is letters and digits");
     this.#options = options;
     this.#tickMs = Math.min(KEEPER_TICK_MS_MAX, (options.leaseMs * LEASE_SHARE) / KEEPER_TICKS_MIN);

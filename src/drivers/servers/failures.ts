@@ -1,4 +1,4 @@
-// What went wrong between us and one of Tenure's servers, in words for whoever has to mend it. Nothing of a request is
+// What went wrong between us and one of Tenure's servers, in words for whoever has to repair it. Nothing of a request is
 // repeated here: it holds the API key.
 
 import { TenureError } from "../../core/kit/errors.ts";

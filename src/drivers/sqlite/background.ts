@@ -1,4 +1,4 @@
-// Behind the rest of the process: where processors are short, the views wait and not the heartbeats. Linux has a priority for
+// After the rest of the process: where processors are short, the views wait and not the heartbeats. Linux has a priority for
 // each thread; elsewhere the thread stays as it is.
 
 import { readlinkSync } from "node:fs";

@@ -21,7 +21,7 @@ export const READ_WAIT_MS_MAX = READ_TURN_MS;
 /** Memory: each is a few hundred bytes. */
 export const READS_WAITING_MAX = 10_000;
 export const PAGE_JOBS_MAX = 500;
-/** A page is cut behind the job that reaches it. */
+/** A page is cut after the job that reaches it. */
 export const JOBS_PAGE_BYTES_MAX = 1024 * 1024;
 /** How long one page is looked for; then it is cut where the search has got to. */
 export const PAGE_MS_MAX = 200;

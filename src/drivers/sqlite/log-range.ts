@@ -1,5 +1,5 @@
 // Reads a range of one attempt's log, which is stored in chunks. Offsets count bytes of UTF-8; a page never ends within a
-// character, and one that is asked for from within a character starts behind it.
+// character, and one that is asked for from within a character starts after it.
 
 import type { DatabaseSync } from "node:sqlite";
 import type { Job } from "../../core/jobs/model.ts";
@@ -38,7 +38,7 @@ export function readLog(
 
 interface Chunks {
   readonly parts: readonly Buffer[];
-  /** Behind the last byte of them. */
+  /** After the last byte of them. */
   readonly endOffset: number;
   readonly isEnd: boolean;
 }
@@ -62,7 +62,7 @@ function readChunks(
     const start = row["offset"] as number;
     const chunk = Buffer.from(row["text"] as string);
     if (start + chunk.length <= end) continue;
-    // What is between chunks was never stored: the log goes on behind it.
+    // What is between chunks was never stored: the log goes on after it.
     let from = Math.max(0, end - start);
     if (parts.length === 0) while (from < chunk.length && isContinuation(chunk[from]!)) from++;
     if (left === 0) return { parts, endOffset: end, isEnd: false };

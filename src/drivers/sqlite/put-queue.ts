@@ -11,7 +11,7 @@ import { TenureError } from "../../core/kit/errors.ts";
 import { IN_FLIGHT_BYTES_MAX, PIECE_BYTES_MAX, PIECE_ROWS_MAX, PUTS_WAITING_MAX, TURN_MS_MAX } from "./limits.ts";
 import type { Piece } from "./messages.ts";
 
-/** What a row costs beside its text, about. */
+/** What a row costs next to its text, about. */
 const ROW_BYTES = 64;
 
 /** What is needed of the thread that writes. */
@@ -83,7 +83,7 @@ export class PutQueue<P extends Piece, Cargo> {
     });
   }
 
-  /** Behind everything that was put before. */
+  /** After everything that was put before. */
   async position(): Promise<number> {
     await this.idle();
     const position = await this.#writer.position();

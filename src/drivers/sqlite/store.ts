@@ -1,4 +1,4 @@
-// The file of the views: how it is opened, what stands in it, and how it is moved out of the way.
+// The file of the views: how it is opened, what is in it, and how it is moved out of the way.
 //
 //   absent, or moved aside ──▶ new, position 0 ──▶ fed
 //
@@ -142,7 +142,7 @@ export function viewsDesign<R>(rows: (database: DatabaseSync) => R): StoreDesign
   return { format: FORMAT, schema: SCHEMA, isUnfinished, rows };
 }
 
-/** For reading, beside the writer. */
+/** For reading, next to the writer. */
 export function openReader(path: string): DatabaseSync {
   const database = new DatabaseSync(path, { readOnly: true, timeout: BUSY_MS_MAX });
   try {

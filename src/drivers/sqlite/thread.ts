@@ -84,7 +84,7 @@ export class Thread<R extends { readonly kind: string }, A extends Record<R["kin
     });
   }
 
-  /** The request to close: the thread ends by itself behind it. */
+  /** The request to close: the thread ends by itself after it. */
   async close(request: Extract<R, { kind: "close" }>): Promise<void> {
     const answer = this.#worker === null ? null : this.ask(request);
     this.#state = "closing";

@@ -5,7 +5,7 @@
 //     ▼
 //   refusing ──position──▶ taking
 //
-// While it refuses, every put is refused with the same error: puts are pipelined, and one that got in behind another that
+// While it refuses, every put is refused with the same error: puts are pipelined, and one that got in after another that
 // did not would leave a hole below the position. So whoever feeds it asks for the position and feeds from there.
 // A put in several pieces has a transaction of its own, so that no earlier one waits for its later pieces.
 
@@ -78,7 +78,7 @@ export class Writer<P extends Piece, R extends Rows<P>> {
     return position;
   }
 
-  /** Behind all puts so far. */
+  /** After all puts so far. */
   read<T>(work: (database: DatabaseSync) => T): T {
     this.flush();
     return this.#guarded(() => work(this.#open().database));
@@ -93,7 +93,7 @@ export class Writer<P extends Piece, R extends Rows<P>> {
     return null;
   }
 
-  /** Behind all puts so far. Throws a TenureError, and has changed nothing then. */
+  /** After all puts so far. Throws a TenureError, and has changed nothing then. */
   change(work: (rows: R) => void): null {
     this.flush();
     if (this.#refusal !== null) throw this.#refusal;

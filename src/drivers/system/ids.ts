@@ -1,10 +1,10 @@
-// Ids of jobs that are made here: UUIDs of version 7 (RFC 9562). The time stands in front, so jobs that were submitted together
+// Ids of jobs that are made here: UUIDs of version 7 (RFC 9562). The time is in front, so jobs that were submitted together
 // lie side by side in an index, and a batch touches few of its pages. Nothing rests on the order; what it shows, the job shows too.
 
 import { randomUUID } from "node:crypto";
 
 const TIME_DIGITS = 12;
-/** Of a version 4, from behind its version on: all of it random but the two bits of the variant. */
+/** Of a version 4, from after its version on: all of it random but the two bits of the variant. */
 const RANDOM_FROM = 15;
 
 export function newJobId(): string {

@@ -1,5 +1,5 @@
 // Log lines as JSON, through pino. A line is handed over and forgotten: the writing happens on another thread, one write at
-// a time, behind a bounded buffer. When whoever reads the log stands still, lines are dropped and counted; consensus never waits
+// a time, after a bounded buffer. When whoever reads the log stands still, lines are dropped and counted; consensus never waits
 // for a terminal.
 //
 //   open ──close──▶ closed      what was buffered is written, for at most LOG_SINK_CLOSE_MS

@@ -20,7 +20,7 @@ export class BulkSender {
   readonly #host: Pick<LinkHost, "dial" | "counts">;
   #target: DialTarget;
   #peer: PeerKey | null = null;
-  /** One behind the other they are the message. */
+  /** One after the other they are the message. */
   #parts: readonly Uint8Array[] | null = null;
   #dial: Dial | null = null;
   #connection: Connection | null = null;

@@ -70,7 +70,7 @@ export class Connection {
     return this.#receivedBytes;
   }
 
-  /** The handshake is over: frames behind it, in the same chunk too, go to the new owner. */
+  /** The handshake is over: frames after it, in the same chunk too, go to the new owner. */
   hand(owner: ConnectionOwner): void {
     this.#owner = owner;
     this.#reader.expect(owner.phase);

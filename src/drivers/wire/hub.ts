@@ -277,7 +277,7 @@ export class Hub implements TcpWire, LinkHost, InboundHost {
   }
 
   gone(peer: PeerKey): void {
-    // A stream ends behind its data, but a bulk has a stream of its own.
+    // A stream ends after its data, but a bulk has a stream of its own.
     for (const inbound of this.#inbounds) if (inbound.peer === peer) inbound.close();
     this.counts.peersGone++;
     this.#options.logger.warn({ peer }, `${peer} is gone: its connections ended, and nobody listens at its address`);

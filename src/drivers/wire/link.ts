@@ -359,7 +359,7 @@ export class Link {
     this.#host.gone(suspect);
   }
 
-  /** It answers and then fails: somebody must mend it, and hammering helps nobody. */
+  /** It answers and then fails: somebody must repair it, and hammering helps nobody. */
   #handshakeFailed(): void {
     const failures = ++this.#failedHandshakes;
     if (failures < BREAKER_FAILURES) {

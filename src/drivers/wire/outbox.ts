@@ -25,7 +25,7 @@ export class Outbox {
   push(type: FrameType, payload: Uint8Array): boolean {
     const bytes = FRAME_HEADER_BYTES + payload.length;
     if (this.queuedBytes + bytes > QUEUE_BYTES_MAX) return false;
-    // Behind the Readies of this turn, and before the disk's promises get there: the way over the network and through
+    // After the Readies of this turn, and before the disk's promises get there: the way over the network and through
     // another's disk is the longer one, and waking the thread that writes ours first would cost it 40 µs.
     if (this.#payloads.length === 0) queueMicrotask(() => this.flush());
     this.#types.push(type);

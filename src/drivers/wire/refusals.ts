@@ -31,7 +31,7 @@ export const REFUSAL_REASONS = [
   /** A later process has shaken hands in the name of the same disk: there are two holders of it. */
   "cloned-disk",
   "too-many",
-  /** It listens, but its engine is not there yet; the only one that nobody need mend. */
+  /** It listens, but its engine is not there yet; the only one that nobody need repair. */
   "starting",
   "other",
 ] as const;

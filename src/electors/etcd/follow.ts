@@ -57,7 +57,7 @@ interface Outcome {
   readonly known: KeyState;
 }
 
-/** One stream, with the polls beside it. */
+/** One stream, with the polls next to it. */
 class Round {
   readonly #followed: Followed;
   readonly #tell: Tell;

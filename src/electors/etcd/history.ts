@@ -1,4 +1,4 @@
-// The transitions of one scope, kept in etcd beside it: written in the same transaction as the change, trimmed by
+// The transitions of one scope, kept in etcd next to it: written in the same transaction as the change, trimmed by
 // whoever wins. Keys are named by lease, which etcd never hands out twice; their order is that of their revisions.
 
 import type { TransitionRecord } from "../../ports/backends/scope-admin.ts";

@@ -220,7 +220,7 @@ export class EtcdSeat implements Seat<EtcdTerm> {
     trimHistory(this.#session, this.#keys, signal).catch(() => undefined);
   }
 
-  /** Hears at once that the key is gone. Beats are the truth beside it, so it needs no polls, and may fail. */
+  /** Hears at once that the key is gone. Beats are the truth next to it, so it needs no polls, and may fail. */
   async #guardHold(epoch: number, signal: AbortSignal): Promise<void> {
     const { clock, random } = this.#claim;
     const { timing } = this.#settings;

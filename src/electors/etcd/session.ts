@@ -162,7 +162,7 @@ export class EtcdSession {
     throw new TenureError("BACKEND_UNAVAILABLE", "etcd ended the watch: the member is stopping, or a proxy timed out.");
   }
 
-  /** A forgotten token is told as a missing right here; the reads beside the watch say which it was. */
+  /** A forgotten token is told as a missing right here; the reads next to the watch say which it was. */
   #watchRefused(reason: string): TenureError {
     this.#token = undefined;
     return new TenureError("BACKEND_UNAVAILABLE", `etcd refused the watch: ${reason === "" ? "no reason" : reason}.`);

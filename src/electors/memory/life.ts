@@ -2,7 +2,7 @@
 //
 //   running ⇄ frozen      freeze, thaw: timers, requests and answers are held, and delivered late, in order
 //   running, frozen ──▶ dead   kill: nothing is ever delivered again, in either direction
-//   beside that: connected ⇄ cut: what is sent, or arrives, while cut is gone
+//   next to that: connected ⇄ cut: what is sent, or arrives, while cut is gone
 //
 // Invariants: the clocks go on whatever the state is; a dead process never acts, hears or answers; what was due
 // first is delivered first, also after a thaw.

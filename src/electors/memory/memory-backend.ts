@@ -15,7 +15,7 @@
 //   thaw      what was held is delivered late, in order.
 //   cut       its requests and answers vanish; heal brings the line back, and who waits asks again.
 // Code of a frozen or killed instance that the test itself calls still runs: no library can stop that.
-// `advance` waits for promises, not for real I/O: what a test awaits beside (a socket, a file) it must await itself.
+// `advance` waits for promises, not for real I/O: what a test awaits next to (a socket, a file) it must await itself.
 
 import { TenureError } from "../../core/kit/errors.ts";
 import type { Timing } from "../../core/trust/window.ts";

@@ -11,7 +11,7 @@ import { HandQuorum } from "./test-quorum.ts";
 
 const never = new AbortController().signal;
 
-/** How a promise stands at this moment. */
+/** How a promise is at this moment. */
 async function stateOf(promise: Promise<unknown>): Promise<string> {
   let state = "pending";
   promise.then(

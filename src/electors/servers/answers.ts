@@ -88,7 +88,7 @@ export function scopeStateOf(body: Fields): ScopeState {
   return { epoch: integer(body, "epoch"), leader: holder === null ? null : leaderOf(holder) };
 }
 
-/** `GET /v1/scopes`: one page, and the name behind which the next one begins. */
+/** `GET /v1/scopes`: one page, and the name after which the next one begins. */
 export function scopePageOf(body: Fields): { readonly records: ScopeRecord[]; readonly next: string | null } {
   return { records: list(body, "scopes").map(scopeRecordOf), next: textOrNull(body, "next") };
 }

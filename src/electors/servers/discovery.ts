@@ -140,7 +140,7 @@ class Round {
     }
   }
 
-  /** Whoever must mend something hears that first; a node that is merely away may come back. */
+  /** Whoever must repair something hears that first; a node that is merely away may come back. */
   #reason(): unknown {
     if (this.#answered.size > 0) return noLeader();
     const all = [...this.#failures.values()];

@@ -93,7 +93,7 @@ export class LeaderClient {
     this.#options.wire.close();
   }
 
-  /** `refused`: what no other try would mend. */
+  /** `refused`: what no other try would repair. */
   async #try<T>(question: Question<T>): Promise<Outcome<T>> {
     const { members } = this.#options;
     let url: string;
@@ -118,7 +118,7 @@ export class LeaderClient {
       // What we gave up ourselves says nothing about the node, which others of this process ask too.
       if (!question.signal.aborted && !this.#life.signal.aborted) members.forget(url);
       if (isOnce && !isMarkedUnsent(error)) return { kind: "refused", error: outcomeUnknown(error) };
-      // Also of what no retry mends at this node (a certificate, garbage): the search that follows asks the others, and knows.
+      // Also of what no retry repairs at this node (a certificate, garbage): the search that follows asks the others, and knows.
       return { kind: "failed", error };
     }
   }

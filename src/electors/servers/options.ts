@@ -38,7 +38,7 @@ export interface ServersSettings {
   readonly budgetMs: number;
   /**
    * How long a server may hold a question back until something happens. A node that was stopped, or cut off, is noticed when
-   * this and one request timeout have passed: hence never long beside the TTL, which a silent leader costs anyway.
+   * this and one request timeout have passed: hence never long next to the TTL, which a silent leader costs anyway.
    */
   readonly waitMs: number;
 }

@@ -208,7 +208,7 @@ export class ServersSeat implements Seat<ServersTerm> {
     void this.#guardHold(epoch, AbortSignal.any([unguarded.signal, life.signal]));
   }
 
-  /** Hears at once that the scope was taken away. Beats are the truth beside it, so it may fail. */
+  /** Hears at once that the scope was taken away. Beats are the truth next to it, so it may fail. */
   async #guardHold(epoch: number, signal: AbortSignal): Promise<void> {
     const { clock, random, identity, metadata } = this.#claim;
     const { timing, waitMs } = this.#settings;

@@ -19,7 +19,7 @@ export interface ArchiveOptions {
   readonly clock: Clock;
   /** A write or a sync failed: the process must end. */
   readonly failed: (error: unknown) => void;
-  /** Damage that was found behind the start: told when the segment is set aside, to be fetched again. */
+  /** Damage that was found after the start: told when the segment is set aside, to be fetched again. */
   readonly found?: ((finding: Finding) => void) | undefined;
   /**
    * `asked`: what is appended is written when `durable` asks for it and not before, and a capture does not wait for that. For

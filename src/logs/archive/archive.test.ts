@@ -199,7 +199,7 @@ describe("a snapshot", () => {
     let told = 0;
     node.archive.onMissing(() => told++);
     const restored = node.archive.restore(capture);
-    // What comes behind the snapshot is applied at once.
+    // What comes after the snapshot is applied at once.
     node.archive.append(events.slice(18));
     await restored;
     expect(told).toBe(1);

@@ -1,10 +1,10 @@
 // The archive of one node (design D12): every committed event, durable, in segments that are the same on all nodes.
 //
 // append ─▶ memory ─▶ (in batches) disk. The open segment stays in memory, and a snapshot carries it; so whatever is not
-// in a sealed segment is in the snapshot or in the Raft log behind it.
+// in a sealed segment is in the snapshot or in the Raft log after it.
 //
 // Invariants:
-// - A `capture` resolves only when all events up to it are durable here. The engine compacts its log only behind a
+// - A `capture` resolves only when all events up to it are durable here. The engine compacts its log only after a
 //   snapshot, so the log is never compacted past what the archive has.
 // - Writes never overlap; what changes in memory changes at once, in the order of the log.
 // - Missing segments are known by hash. Nothing is served or installed that does not have it.
@@ -62,7 +62,7 @@ export class Archive {
   #flushing: Promise<void> | null = null;
   /** Snapshots that have taken over in memory and not yet on the disk. */
   #adopting = 0;
-  /** Of the newest snapshot: what is behind that is in the log. */
+  /** Of the newest snapshot: what is after that is in the log. */
   #snapshotThrough = 0;
   #asideBytes: number;
 
@@ -239,7 +239,7 @@ export class Archive {
   }
 
   /**
-   * Lets history go up to a checkpoint: whole segments behind it, so that it begins at or a little before it. The
+   * Lets history go up to a checkpoint: whole segments after it, so that it begins at or a little before it. The
    * checkpoint must be a point of this chain. Returns how many bytes that frees.
    */
   retain(checkpoint: ChainPoint): Promise<number> {
@@ -248,7 +248,7 @@ export class Archive {
   }
 
   /**
-   * Lets go of segments whose newest event is so old, a few at a time; returns how many bytes that frees, 0: no more. `mayGo`: somebody else may
+   * Releases segments whose newest event is so old, a few at a time; returns how many bytes that frees, 0: no more. `mayGo`: somebody else may
    * still need some of them.
    */
   letGoOlder(keepMs: number, mayGo: MayGoThrough = (sequence) => Promise.resolve(sequence)): Promise<number> {
@@ -256,7 +256,7 @@ export class Archive {
     return letGoOlder(this.#readable(), keepMs, mayGo);
   }
 
-  /** A missing segment that all others have let go: history starts behind it. False: what follows it is not here yet. */
+  /** A missing segment that all others have let go: history starts after it. False: what follows it is not here yet. */
   giveUpThrough(entry: SegmentEntry): Promise<boolean> {
     return giveUpThrough(this.#readable(), entry);
   }
@@ -279,7 +279,7 @@ export class Archive {
     return readEvents(this.#readable(), from, max);
   }
 
-  /** The chain behind an event that is here: what a checkpoint is made of. */
+  /** The chain after an event that is here: what a checkpoint is made of. */
   pointAt(sequence: number): Promise<ChainPoint> {
     return pointAt(this.#readable(), sequence);
   }

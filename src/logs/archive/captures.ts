@@ -1,4 +1,4 @@
-// What a snapshot carries of an archive, beside what is here.
+// What a snapshot carries of an archive, next to what is here.
 
 import {
   decodeCapture,
@@ -22,7 +22,7 @@ import type { ArchiveEnvironment } from "./recovery.ts";
 interface CheckedCapture {
   readonly capture: Capture;
   readonly open: SegmentBuilder | null;
-  /** Behind its head. */
+  /** After its head. */
   readonly walk: ChainWalk;
 }
 
@@ -79,7 +79,7 @@ function openOf({ open, head }: Capture, { digest, limits }: ArchiveEnvironment)
 }
 
 /**
- * The same without what is before `start`, the end of one of its segments, or behind the last: for a cluster in which nobody
+ * The same without what is before `start`, the end of one of its segments, or after the last: for a cluster in which nobody
  * has that. Null: nothing but the open segment is kept.
  */
 export function captureFrom(

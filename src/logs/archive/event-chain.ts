@@ -28,7 +28,7 @@ function treeAt({ sequence, frontier }: ChainPoint, digest: Digest): MerkleFront
 class EventWalk implements ChainWalk {
   readonly #digest: Digest;
   readonly #tree: MerkleFrontier;
-  /** Where `take` stands; what was checked stands in the verifier. */
+  /** Where `take` stands; what was checked is in the verifier. */
   #sequence: number;
   #hash: string | null;
   #timestamp: number;

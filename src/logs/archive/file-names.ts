@@ -7,7 +7,7 @@
 //   tmp-events-…               a file that is not finished; worthless after a restart
 //   damaged-events-…           a segment in which damage was found: evidence, until a peer's copy takes its place. A start
 //                              looks at it again, and takes it back where it is whole after all
-//   former-events-…            history that was given up, of another line or behind a gap; never read
+//   former-events-…            history that was given up, of another line or after a gap; never read
 
 import { durableFiles } from "../../loops/durable-file.ts";
 

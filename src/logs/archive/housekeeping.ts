@@ -1,4 +1,4 @@
-// Files that go or change their names: behind a checkpoint, after damage, and when a snapshot takes over.
+// Files that go or change their names: after a checkpoint, after damage, and when a snapshot takes over.
 
 import {
   checkSegment,
@@ -17,7 +17,7 @@ import { Slices } from "./slices.ts";
 
 type Directory = Pick<ArchiveEnvironment, "disk" | "names">;
 
-/** Where history starts once it is cut behind `checkpoint`. Throws CHAIN_BROKEN where that is no point of this chain. */
+/** Where history starts once it is cut after `checkpoint`. Throws CHAIN_BROKEN where that is no point of this chain. */
 export async function retentionStart(readable: Readable, checkpoint: ChainPoint): Promise<ChainPoint> {
   const own = await pointAt(readable, checkpoint.sequence);
   if (!isSamePoint(own, checkpoint))

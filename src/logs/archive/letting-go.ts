@@ -1,5 +1,5 @@
-// History that goes: behind a checkpoint, by its age, or because it is nowhere any more. Whole segments only, from the
-// start on; what stays begins behind the last of them, and `verify` begins there.
+// History that goes: after a checkpoint, by its age, or because it is nowhere any more. Whole segments only, from the
+// start on; what stays begins after the last of them, and `verify` begins there.
 //
 // Invariants:
 // - The catalog first: files that it no longer counts are removed, now or at the next start.
@@ -39,7 +39,7 @@ export async function retain(archive: Shortened, checkpoint: ChainPoint): Promis
 /** Up to which event it may go, of those up to this one. */
 export type MayGoThrough = (sequence: number) => Promise<number>;
 
-/** Lets go of segments whose newest event is older than that, a few at a time; 0: there are no more, or no more may go. */
+/** Releases segments whose newest event is older than that, a few at a time; 0: there are no more, or no more may go. */
 export async function letGoOlder(archive: Shortened, keepMs: number, mayGo: MayGoThrough): Promise<number> {
   const beforeMs = Math.min(archive.environment.clock.wallMs(), archive.head().timestamp) - keepMs;
   const point = await newestOlder(archive, beforeMs, Infinity);
@@ -49,7 +49,7 @@ export async function letGoOlder(archive: Shortened, keepMs: number, mayGo: MayG
   return allowed === null ? 0 : retain(archive, allowed);
 }
 
-/** The chain behind the last of the first segments whose events are all from before; null where none is. */
+/** The chain after the last of the first segments whose events are all from before; null where none is. */
 async function newestOlder(archive: Shortened, beforeMs: number, allowed: number): Promise<ChainPoint | null> {
   const holdings = archive.holdings();
   const through = Math.min(archive.snapshotThrough(), allowed);
@@ -78,7 +78,7 @@ export function giveUpBefore(archive: Shortened, start: ChainPoint): Promise<voi
   });
 }
 
-/** The same behind a missing segment that no other node has any more; false where what follows it is not here yet. */
+/** The same after a missing segment that no other node has any more; false where what follows it is not here yet. */
 export async function giveUpThrough(archive: Shortened, entry: SegmentEntry): Promise<boolean> {
   const start = await pointBehind(archive, entry);
   if (start === null) return false;

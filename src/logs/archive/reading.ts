@@ -80,7 +80,7 @@ function takeBatch(readable: Readable, cursor: SegmentCursor, next: number, last
   return batch;
 }
 
-/** The chain behind one event. */
+/** The chain after one event. */
 export async function pointAt(readable: Readable, sequence: number): Promise<ChainPoint> {
   const { environment, holdings } = readable;
   if (sequence === holdings().start.sequence) return holdings().start;
@@ -100,7 +100,7 @@ export async function pointAt(readable: Readable, sequence: number): Promise<Cha
   return walk.point();
 }
 
-/** The chain behind a segment, as what follows it says; null where that is not here, or can't be read now. */
+/** The chain after a segment, as what follows it says; null where that is not here, or can't be read now. */
 export async function pointBehind(readable: Readable, entry: SegmentEntry): Promise<ChainPoint | null> {
   if (entry.last === readable.lastSequence()) return readable.head();
   try {
@@ -116,7 +116,7 @@ function isUnreadable(code: TenureError["code"]): boolean {
   return code === "DISK_DAMAGED" || code === "BACKEND_UNAVAILABLE" || code === "EVENTS_LOST";
 }
 
-/** Where history starts for one who can get nothing of what is missing: behind the last of it; null where nothing is. */
+/** Where history starts for one who can get nothing of what is missing: after the last of it; null where nothing is. */
 export async function startBehindMissing(readable: Readable): Promise<ChainPoint | null> {
   for (;;) {
     const last = readable.holdings().missing().at(-1);
@@ -125,7 +125,7 @@ export async function startBehindMissing(readable: Readable): Promise<ChainPoint
     try {
       return (await sourceOf(readable, last.last + 1)).source.before;
     } catch (error) {
-      // Then that one is missing too: the next turn begins behind it.
+      // Then that one is missing too: the next turn begins after it.
       if (!TenureError.is(error) || error.code !== "DISK_DAMAGED") throw error;
     }
   }

@@ -162,7 +162,7 @@ class Recovery {
     this.#holdings = Holdings.of({ ...catalog, whole });
   }
 
-  /** Files behind what the catalog lists, up to the first gap. */
+  /** Files after what the catalog lists, up to the first gap. */
   async #unlisted(firsts: readonly number[], lastPresent: number): Promise<void> {
     for (const first of firsts) {
       if (first <= this.#holdings.start.sequence && !this.#candidates.has(first))
@@ -246,8 +246,8 @@ class Recovery {
   }
 
   /**
-   * The chain behind the last sealed segment, from its footer: the catalog has only its hash. Segments at the end that are
-   * not here are not counted: nothing can be appended behind them, and the snapshot or the log brings them again.
+   * The chain after the last sealed segment, from its footer: the catalog has only its hash. Segments at the end that are
+   * not here are not counted: nothing can be appended after them, and the snapshot or the log brings them again.
    */
   async #headOfLast(): Promise<ChainPoint> {
     for (;;) {

@@ -39,7 +39,7 @@ export interface Listed {
   readonly names: ArchiveNames;
 }
 
-/** The files of an archive with events behind this one. */
+/** The files of an archive with events after this one. */
 export function filesBehind({ manifest, lastSequence, names }: Listed, sequence: number): string[] {
   const { start, segments } = manifest;
   const firsts = segments.filter(({ last }) => last > sequence).map(({ first }) => first);

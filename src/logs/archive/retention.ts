@@ -1,9 +1,9 @@
-// Lets go of history that is older than it is kept, at the start and once an hour, and counts what lies aside: an operator
+// Releases history that is older than it is kept, at the start and once an hour, and counts what lies aside: an operator
 // may have removed some of it.
 //
 //   started ──▶ looking ──▶ waiting for an hour ──▶ looking …       stop ends either
 //
-// Every node does so by itself: segments and the times in them are the same on all of them, so the nodes let go of the same
+// Every node does so by itself: segments and the times in them are the same on all of them, so the nodes release the same
 // segments within about an hour of each other.
 
 import type { Clock, Timer } from "../../ports/clock.ts";

@@ -4,7 +4,7 @@
 //
 // A file that can't be read for a moment ends it with BACKEND_UNAVAILABLE: that says nothing about the file.
 // A segment that was damaged is named with the first event that can't be believed, set aside and fetched again; the
-// walk goes on behind it, from what the next segment's header says.
+// walk goes on after it, from what the next segment's header says.
 
 import {
   checkSegment,
@@ -177,7 +177,7 @@ class Verification {
     }
   }
 
-  /** Then another copy would be as broken: the mistake is ours, and nobody can mend it by fetching. */
+  /** Then another copy would be as broken: the mistake is ours, and nobody can repair it by fetching. */
   #isAsListed(bytes: Uint8Array, entry: SegmentEntry): boolean {
     const sealed = openSealed(bytes, this.#around.environment.digest);
     return typeof sealed !== "string" && isSameBytes(sealed.contentHash, entry.contentHash);

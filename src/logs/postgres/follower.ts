@@ -50,7 +50,7 @@ export class Follower {
     this.#outages = new OutageLog({ clock, logger, fields: { log }, texts });
   }
 
-  /** Resolves when this node has read everything once; rejects with what a person must mend. */
+  /** Resolves when this node has read everything once; rejects with what a person must repair. */
   start(): Promise<void> {
     this.#started ??= new Promise((resolve, reject) => void this.#run(resolve, reject));
     return this.#started;

@@ -4,7 +4,7 @@
 //   never seen ──a higher one is found──▶ passed over ──found──▶ seen        passed over ──INBOX_MARK_KEPT_MS, or too many──▶ forgotten
 //                                                                seen ──again──▶ to be looked for once more
 //
-// Invariants: what is behind the highest number seen, and what was passed over not long ago, is looked for each time. What was
+// Invariants: what is after the highest number seen, and what was passed over not long ago, is looked for each time. What was
 // forgotten (rolled back mostly; another log's, or of a transaction that stays open for long) is found by a look at everything.
 
 import { INBOX_MARK_KEPT_MS, INBOX_PASSED_OVER_MAX } from "../limits.ts";
@@ -13,7 +13,7 @@ import { INBOX_MARK_KEPT_MS, INBOX_PASSED_OVER_MAX } from "../limits.ts";
 const BEFORE_FIRST = 100;
 
 export interface InboxLook {
-  /** All numbers behind this one, */
+  /** All numbers after this one, */
   readonly after: number;
   /** and these. */
   readonly exactly: readonly number[];

@@ -5,11 +5,11 @@
 //                                     └──────────────────────┘
 //
 // How taking over is one atomic step: `next` only looks. The leader decides what becomes of the submissions and appends that
-// with `PostgresLog.appendTaking`, which deletes their rows in the append's own transaction, behind the guard of epoch and
+// with `PostgresLog.appendTaking`, which deletes their rows in the append's own transaction, after the guard of epoch and
 // position. So a submission is in the inbox or in the log, never in both and never in none; a leader whose epoch is over
 // deletes nothing, and two that saw the same submission can't both have it.
 //
-// What is read (inbox-marks.ts): only what is behind the last number that was seen, and the numbers that were passed over,
+// What is read (inbox-marks.ts): only what is after the last number that was seen, and the numbers that were passed over,
 // because rows that were deleted are still passed by whoever reads from the start, for as long as any old snapshot is open. Now and
 // then everything is read.
 //
@@ -85,7 +85,7 @@ export class PostgresInbox {
     this.#look = lookAt(`${quoteSchema(options.schema)}.tenure_inbox`);
   }
 
-  /** Waits until there is something that is not under way; at most `max`. Survives what mends itself. One call at a time. */
+  /** Waits until there is something that is not under way; at most `max`. Survives what repairs itself. One call at a time. */
   async next(max: number): Promise<readonly Submission[]> {
     assert(!this.#isAsked, "an inbox has one reader");
     assert(max >= 1 && max <= limits.INBOX_TAKEN_MAX, "what is taken at once is bounded", () => String(max));
@@ -145,7 +145,7 @@ export class PostgresInbox {
     const rows = await lane.ask<SubmissionRow>(this.#look, values);
     const numbers = rows.map(({ number }) => integerOf(number));
     const isAll = rows.length < max;
-    // Where there is more than was asked for, the next look goes on behind it: unless that would pass something over.
+    // Where there is more than was asked for, the next look goes on after it: unless that would pass something over.
     const isDone = isAll || (numbers.at(-1) ?? 0) > this.#marks.seen;
     this.#marks.found(numbers, exactly, isAll, nowMs);
     if (isFull && isDone) this.#fullLookAtMs = nowMs + (fullLookMs ?? limits.INBOX_FULL_POLL_MS);
@@ -155,7 +155,7 @@ export class PostgresInbox {
     });
   }
 
-  /** Rejects with what a person must mend. */
+  /** Rejects with what a person must repair. */
   #failed(error: unknown): void {
     this.#lane?.destroy();
     this.#lane = null;
@@ -182,7 +182,7 @@ export class PostgresInbox {
   }
 }
 
-/** Log, numbers behind, numbers exactly, numbers not, rows at most. In two parts: one index range, and one probe for each. */
+/** Log, numbers after, numbers exactly, numbers not, rows at most. In two parts: one index range, and one probe for each. */
 function lookAt(table: string): string {
   const part = (which: string): string => `(select i.* from ${table} i
   where i.log = $1::text and ${which} and i.number <> all ($4::bigint[]) order by i.number limit $5::integer)`;

@@ -1,8 +1,8 @@
 // Brings what is in Postgres into what is applied here, page by page; used by the follower, and by an open that must know
 // everything. It has no session of its own: whoever calls brings one.
 //
-//   a page behind what was applied ─▶ take it
-//   the page begins behind a gap   ─▶ the records were deleted behind a snapshot: restore that, go on behind it
+//   a page after what was applied ─▶ take it
+//   the page begins after a gap   ─▶ the records were deleted after a snapshot: restore that, go on after it
 //
 // Invariant: what was applied here is in the database. A restored backup, or a standby that was promoted without the end of
 // the log, breaks that: CHAIN_BROKEN, told to `onBroken` too, and the node must begin anew. It is looked at byte for byte with
@@ -72,7 +72,7 @@ export class LogReader {
     return this.#applied.position < head.position;
   }
 
-  /** Records behind `after`, up to `upTo`. Fewer than there are, where they are large. */
+  /** Records after `after`, up to `upTo`. Fewer than there are, where they are large. */
   async page(lane: SqlLane, after: number, upTo: number, max: number): Promise<Page> {
     const values = [this.#log, after, upTo, Math.min(max, LOG_PAGE_RECORDS_MAX), LOG_READ_BYTES_MAX];
     const rows = await lane.ask<PageRow>(this.#sql.page, values);

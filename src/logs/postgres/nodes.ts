@@ -4,10 +4,10 @@
 //                          ▲                       │ the session is lost
 //                          └─────── backoff ◀──────┘     for ever; a name that another process has taken ends it
 //
-// The claim is an advisory lock of the session: the server lets go of it at once when the process dies, and after
+// The claim is an advisory lock of the session: the server releases it at once when the process dies, and after
 // NODE_SESSION_IDLE_MS of silence when it is frozen. So a node that is started again need not wait, and two processes with one
 // node id are noticed.
-// Nothing is decided by what stands here: who leads is the elector's to say, what counts the log's.
+// Nothing is decided by what is here: who leads is the elector's to say, what counts the log's.
 
 import { assert } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";
@@ -113,7 +113,7 @@ export class PostgresNodes {
     return this.#database === null ? null : clock.wallMs() - clock.monotonicMs() - this.#database.offsetMs;
   }
 
-  /** Waits for a database that can't be reached. Resolves to the site's id; rejects with what a person must mend. */
+  /** Waits for a database that can't be reached. Resolves to the site's id; rejects with what a person must repair. */
   join(): Promise<string> {
     this.#joined ??= new Promise((resolve, reject) => void this.#run(resolve, reject));
     return this.#joined;
@@ -254,7 +254,7 @@ from ${at}.tenure_node n where n.log = $1::text order by n.last_seen desc limit 
   } as const;
 }
 
-/** There is no place for this node any more: waiting mends nothing. */
+/** There is no place for this node any more: waiting repairs nothing. */
 class Displaced extends TenureError {
   constructor(message: string) {
     super("CONFIG_INVALID", message);

@@ -1,4 +1,4 @@
-// The log in Postgres (tables: postgres/schema/log.ts): one row is the head with the fence, the records stand beside
+// The log in Postgres (tables: postgres/schema/log.ts): one row is the head with the fence, the records stand next to
 // it, every node follows them, and the leader of the open epoch appends.
 //
 //   created ──start──▶ following ──close──▶ closed        open and append make this node the log's writer as well
@@ -98,7 +98,7 @@ export class PostgresLog implements TakingLog {
     this.#follower = follower;
   }
 
-  /** Resolves when this node has read everything once; rejects with what a person must mend. */
+  /** Resolves when this node has read everything once; rejects with what a person must repair. */
   start(): Promise<void> {
     return this.#follower.start();
   }

@@ -1,9 +1,9 @@
 // The leader's housekeeping of a log in Postgres: every so many records the fold's snapshot is stored, so that a new node does
-// not begin at the first record, and what lies far enough behind it is deleted.
+// not begin at the first record, and what lies far enough after it is deleted.
 //
 //   idle ──enough records were committed──▶ storing, part by part ──▶ deleting, so many at a time ──▶ idle
 //
-// Invariants: records are deleted behind a stored snapshot only, and never from `keepFrom` on; a failure costs nothing but a
+// Invariants: records are deleted after a stored snapshot only, and never from `keepFrom` on; a failure costs nothing but a
 // later attempt; an epoch that is over stores and deletes nothing (the functions look).
 
 import { piecesOf } from "../../core/kit/pieces.ts";

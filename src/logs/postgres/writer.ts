@@ -1,6 +1,6 @@
 // The leader's side of a log in Postgres: opens and appends, one transaction after the other on a session of its own.
 //
-//   append ─▶ behind our last one? ─▶ waits while another is under way ─▶ with all that wait: one statement, one transaction
+//   append ─▶ after our last one? ─▶ waits while another is under way ─▶ with all that wait: one statement, one transaction
 //                                                                           ├─ taken: applied here, then committed
 //                                                                           ├─ not taken: fenced, or to be opened again
 //                                                                           ├─ the server refused it: nothing was written
@@ -50,7 +50,7 @@ interface Tail {
   opened: number;
   /** The end of what was appended here, acknowledged or not. */
   position: number;
-  /** An append behind it has no answer: it must be opened again. */
+  /** An append after it has no answer: it must be opened again. */
   isBroken: boolean;
 }
 

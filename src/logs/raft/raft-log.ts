@@ -1,12 +1,12 @@
 // The log on Raft: an epoch is a Raft term, `open` and `append` are entries, and the same fold runs on every node.
 //
-//   append ─▶ leader of this term, and behind our last append? ─▶ propose ─▶ committed: did `apply` take it?
+//   append ─▶ leader of this term, and after our last append? ─▶ propose ─▶ committed: did `apply` take it?
 //                │ no: fenced, or refused                           ├─ refused: nothing was written
 //                ▼                                                  └─ unknown
 //
 // Invariants:
 // - `apply` depends on the entries alone, so positions and states are equal on all nodes. It takes an append only if its
-//   epoch is the fence's and it lies directly behind the head; all else changes nothing.
+//   epoch is the fence's and it lies directly after the head; all else changes nothing.
 // - A leader's term ends with its leadership, and terms stand in the log in ascending order. So what was refused once with
 //   an epoch that is over stays refused (`fenced`), also when this node leads again.
 // - What `apply` can't read it ignores and counts: no node takes it. An entry of a later format is different, others have
@@ -46,7 +46,7 @@ export interface RaftLogOptions {
 export interface RaftLogCounts {
   /** Records that were applied in this life. */
   applied: number;
-  /** Entries that could be read, and were not taken: of an epoch that is over, or not behind the head. */
+  /** Entries that could be read, and were not taken: of an epoch that is over, or not after the head. */
   ignored: number;
   malformed: number;
 }
@@ -145,7 +145,7 @@ export class RaftLog implements Log, StateMachine {
     return this.#options.proposals.propose([encodeEntry(entry)]);
   }
 
-  /** What was appended behind it in the meantime will not be taken: it names an end that is not reached. */
+  /** What was appended after it in the meantime will not be taken: it names an end that is not reached. */
   #refused(
     tail: Tail,
     revision: number,

@@ -59,7 +59,7 @@ export interface NodeWorld {
   readonly logger: Logger;
 }
 
-/** What the services take beside that. */
+/** What the services take next to that. */
 export interface ServicesWorld extends NodeWorld, Pick<JobsServiceOptions, "newId" | "newJobId" | "nextFire"> {
   readonly views: NodeViews;
   /** Of this node itself; undefined: it has none. */

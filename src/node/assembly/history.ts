@@ -128,7 +128,7 @@ function sharedQueries(queries: PeerQueries): (tag: number | null) => PeerQuerie
   });
 }
 
-/** Lets go of what is older than it is kept, until it is stopped; before the archive is closed. */
+/** Releases what is older than it is kept, until it is stopped; before the archive is closed. */
 export function retainHistory(
   archive: Archive,
   keepDays: number | null,

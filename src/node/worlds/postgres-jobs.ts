@@ -1,4 +1,4 @@
-// Everything about jobs on one node of a site on Postgres: the service over the database's log, the views beside it, the
+// Everything about jobs on one node of a site on Postgres: the service over the database's log, the views next to it, the
 // history that is the log's own table, and the inbox of `tenure_submit`.
 
 import { rmSync } from "node:fs";
@@ -135,7 +135,7 @@ function inboxOf({ desk, random, options, settings }: Site): PostgresInbox {
 
 const jobShape = shape(JobBody);
 
-/** As the API would read the same: `options` has the fields of `POST /v1/jobs` beside kind and payload. */
+/** As the API would read the same: `options` has the fields of `POST /v1/jobs` next to kind and payload. */
 function takenJob({ id, kind, payload, options, by }: Submitted): TakenJob {
   const body = { ...(parseJson(options) as object), kind, payload: parseJson(payload) };
   const checked = jobShape.check(body);

@@ -1,4 +1,4 @@
-// What a server with a log of its own counts beside its jobs, gathered at one moment.
+// What a server with a log of its own counts next to its jobs, gathered at one moment.
 
 import type { ClusterService } from "../../controller/cluster/cluster.ts";
 import type { DataDirectory } from "../../drivers/disk/index.ts";

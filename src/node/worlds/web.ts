@@ -1,5 +1,5 @@
 // The dashboard's files, read once when a server starts. From the sources they lie in web/dist, where `npm start` builds them;
-// in the package beside the code. Where there are none, `/` says how to build them, and everything else works.
+// in the package next to the code. Where there are none, `/` says how to build them, and everything else works.
 
 import { hash } from "node:crypto";
 import { readdirSync, readFileSync } from "node:fs";

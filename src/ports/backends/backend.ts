@@ -80,7 +80,7 @@ export interface Seat<Extras extends object = object> {
   watch(tell: (leader: Leader | null) => void, failed: (error: unknown) => void): () => void;
   /** Reads the present leader once. */
   leader(): Promise<Leader | null>;
-  /** What a term of this backend can do beside the rest. */
+  /** What a term of this backend can do next to the rest. */
   extras(term: Hold): Extras;
   /** Frees everything. Safe to call twice. Nothing is called after it. */
   close(): Promise<void>;

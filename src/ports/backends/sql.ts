@@ -63,7 +63,7 @@ export interface SqlLoan<Client> {
  */
 export interface SqlDesk {
   readonly where: string;
-  /** `name`: what an operator sees of it. Rejects with a TenureError, retryable where it mends itself. */
+  /** `name`: what an operator sees of it. Rejects with a TenureError, retryable where it repairs itself. */
   connect(name: string, events: SqlEvents): Promise<SqlLane>;
   /** What a lane rejected with, as an error that says what to do. */
   fault(error: unknown): TenureError;

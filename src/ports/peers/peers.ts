@@ -1,4 +1,4 @@
-// Who the other nodes are and whether they can be reached, beside the messages of consensus (wire.ts): addresses, and small
+// Who the other nodes are and whether they can be reached, next to the messages of consensus (wire.ts): addresses, and small
 // status reports ("beacons") that every node sends to all, about once a second.
 
 import type { PeerKey } from "../../core/kit/ids.ts";
@@ -10,7 +10,7 @@ export interface Peers {
   broadcast(beacon: Uint8Array): void;
   /** At most one listener. `from` is authenticated. */
   onBeacon(listener: (from: PeerKey, beacon: Uint8Array) => void): void;
-  /** Node ids of whose disk two processes hold a copy, as seen of late. */
+  /** Node ids of whose disk two processes hold a copy, as seen recently. */
   cloned?(): readonly string[];
 }
 

@@ -1,4 +1,4 @@
-// Questions between the nodes of one cluster, beside the messages of consensus (wire.ts): small questions, answers up to
+// Questions between the nodes of one cluster, next to the messages of consensus (wire.ts): small questions, answers up to
 // 256 KiB, on the connections that stand anyway. Best effort: whoever asks must be content with no answer.
 
 import type { PeerKey } from "../../core/kit/ids.ts";

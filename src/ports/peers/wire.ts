@@ -23,7 +23,7 @@ export interface WireHandlers {
   peerSeen(peer: PeerKey): void;
   /**
    * The connection was reset AND a re-dial was refused (design D6): nobody listens there any more. Nothing that
-   * was sent over that connection is delivered after this, as a stream ends behind its data.
+   * was sent over that connection is delivered after this, as a stream ends after its data.
    */
   peerGone(peer: PeerKey): void;
   /** This disk was removed from the cluster: its handshakes are refused. */

@@ -13,7 +13,7 @@
 // - They refuse (TN001) an epoch that is not in force, a scope that is not known, a term that was resigned although
 //   nobody has followed yet, and NULL for either.
 // - They refuse an epoch of another timeline: a promoted standby may lack the bump that ended it.
-// - ROLLBACK TO a savepoint that is older than the call lets go of the key: call it outside of savepoints.
+// - ROLLBACK TO a savepoint that is older than the call releases the key: call it outside of savepoints.
 // - A client that is gone is noticed within 200 ms, also in the middle of a statement: its successor need not wait
 //   for an answer that nobody reads (trap 49b). Whether the platform can do that is tried when this is installed.
 //

@@ -72,7 +72,7 @@ end $tenure$;
 
 /**
  * Waits in the fair queue for a short grace, ends the transactions that held the fence all that time, and queues again.
- * Leaving the queue lets the sharers behind us in: those are not ended, for they mostly take a moment only. Nor is one who
+ * Leaving the queue lets the sharers after us in: those are not ended, for they mostly take a moment only. Nor is one who
  * holds it in exclusive mode, which no fenced transaction does: a role that may bump could end any session by its locks.
  */
 function takeFence(schema: string): string {

@@ -9,7 +9,7 @@
 // - `site`: whose log this is, for ever; it names the author of the chain of events that the log holds (design D13).
 // - `timeline`: a promoted standby may lack what was committed on its primary. Appends of an epoch that was opened before
 //   the promotion are refused there.
-// - tenure_log: the records. They never change; they are deleted behind a snapshot, oldest first, and `first` says so.
+// - tenure_log: the records. They never change; they are deleted after a snapshot, oldest first, and `first` says so.
 // - tenure_log_snapshot: in parts, by the epoch that saved it; the head names the one that is complete.
 // - tenure_inbox: what users submit inside their own transactions, for the log that it names. A row is deleted in the
 //   transaction that appends what became of it, so it is taken over exactly once.

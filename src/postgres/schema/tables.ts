@@ -4,7 +4,7 @@
 //   is never deleted (trap 43): a trigger refuses all of that to anybody, the owner of the table included.
 // - tenure_heartbeat: what is written every second, in a row of its own. Fenced transactions above READ COMMITTED
 //   lock the row of the state; a heartbeat there would wait for them (trap 36). An operator's wish that the leader
-//   step down stands here for the same reason.
+//   step down is here for the same reason.
 // - tenure_transition: the last 100 of each scope, trimmed as new ones come.
 // - tenure_schema_version: one row for each migration that was applied; see schema.ts for the rule.
 //

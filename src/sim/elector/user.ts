@@ -193,7 +193,7 @@ export class User {
     clock.setTimer(clock.monotonicMs() + forMs, fire);
   }
 
-  /** Effects, one after the other, each behind the gate, until the term is over or the time has come. */
+  /** Effects, one after the other, each after the gate, until the term is over or the time has come. */
   async work(term: Term & TermExtras, forMs: number, lingerMs = 0): Promise<"done" | "stopped"> {
     const watched = this.#watched!;
     const { clock } = this.#options.boot;

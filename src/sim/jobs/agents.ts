@@ -23,7 +23,7 @@ import { reached } from "./probes.ts";
 
 /** Both clocks may drift, in opposite directions. */
 const TRUSTED_SHARE = 1 - 3 * SIM_DRIFT_MAX;
-/** Beside the time that a poll may wait: the leases of one whose answer is lost may be over by then, or not. */
+/** Next to the time that a poll may wait: the leases of one whose answer is lost may be over by then, or not. */
 const GIVE_UP_MS: readonly number[] = [150, 500, 3_000];
 const RENEW_GIVE_UP_MS = 600;
 const IDLE_WAIT_MS = 2_500;
@@ -199,7 +199,7 @@ class Agent {
     this.#call(`poll/${number}`, call, to, gone.signal, (answer) =>
       this.#here(() => this.#answered(call, sentMs, answer, isOpen, over)),
     );
-    // Not its first: that registers it, also when it comes behind many others.
+    // Not its first: that registers it, also when it comes after many others.
     const isSure = this.#epoch !== undefined || this.#answeredUpTo > 0;
     if (max > 0 && !race && isSure && this.#random.chance(TWICE_RATE))
       this.#later(this.#random.between(0, TWICE_AFTER_MS), () => this.#call(`twice/${number}`, call));

@@ -1,5 +1,5 @@
 // Clients that follow the log of events, over whichever node: a stream that breaks, with its server or by itself, and goes on at
-// another one behind the last event that was seen; and beside it pages, proofs and verifications anywhere. What a stream is asked with
+// another one after the last event that was seen; and next to it pages, proofs and verifications anywhere. What a stream is asked with
 // and how its frames are read is production's (client/events.ts, client/sse.ts).
 
 import { Point } from "../../client/events.ts";
@@ -181,7 +181,7 @@ export class Followers {
     point.take({ sequence, previousHash, eventHash });
   }
 
-  /** The first event behind `after`, up to `through`, that is followed. */
+  /** The first event after `after`, up to `through`, that is followed. */
   #wanted(type: string | undefined, after: number, through: number): number | undefined {
     if (type === undefined) return after < through ? after + 1 : undefined;
     for (let sequence = after + 1; sequence <= through; sequence++) {

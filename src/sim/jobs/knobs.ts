@@ -152,7 +152,7 @@ function drawFaults(random: Random) {
   };
 }
 
-/** Twenty agents, of which each has room for one job; and whatever the seed says beside. */
+/** Twenty agents, of which each has room for one job; and whatever the seed says next to. */
 export function drawRaceKnobs(random: Random): JobsKnobs {
   const drawn = drawAll(random);
   const agents = 20;

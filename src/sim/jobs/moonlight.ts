@@ -1,7 +1,7 @@
 // Servers that work while they do not lead: on each machine the supervisor of production, the controller (which is the server)
 // and a worker, three simulated processes of which each is killed, frozen and started by itself.
 //
-//   n1-supervisor ──starts──▶ n1, n1-worker       what the world starts beside that ends at once: nobody wants it
+//   n1-supervisor ──starts──▶ n1, n1-worker       what the world starts next to that ends at once: nobody wants it
 //
 // A controller and a worker see a moment later that their supervisor is gone, and end. A supervisor sees a moment later that its
 // controller is gone.

@@ -1,4 +1,4 @@
-// What simulated servers have on their disks beside the log: the rows of their views and their history of events (history.ts).
+// What simulated servers have on their disks next to the log: the rows of their views and their history of events (history.ts).
 // Either may be lost while the log stays: a file that somebody removed, a directory on another disk, a node that was set up anew.
 
 import type { Boot } from "../kernel/index.ts";

@@ -1,5 +1,5 @@
 // A name that many processes take, one after another, while its agent stands still: more than a book remembers (trap 75). Each
-// registers and is never heard of again; now and then an operator removes the agent behind the last. Then the agent goes on, and
+// registers and is never heard of again; now and then an operator removes the agent after the last. Then the agent goes on, and
 // what it says under its old epoch must be refused.
 
 import { AGENT_SESSIONS_KEPT } from "../../core/kit/limits.ts";

@@ -140,7 +140,7 @@ export class Connection {
   }
 
   #notice(unnoticed: Unnoticed): void {
-    // As over TCP: the end of the stream comes behind the data that was sent before it.
+    // As over TCP: the end of the stream comes after the data that was sent before it.
     const link = unnoticed.observer === this.b ? this.#there : this.#back;
     this.#later(
       RESET_MS,

@@ -1,5 +1,5 @@
 // What can be wrong with a disk besides its bytes: it is slow, hung, full, or refuses the next operation that
-// matches. The modes are independent. They belong to the device: a restart of the process does not mend them.
+// matches. The modes are independent. They belong to the device: a restart of the process does not repair them.
 // Invariant: each mode tells its `onHit` the first time that an operation really met it (trap 33).
 
 import type { DiskOperation } from "./disk.ts";

@@ -13,7 +13,7 @@ import type { Random } from "../../core/kit/random.ts";
 /**
  * What becomes of unsynced writes at a crash. `keep`: the kernel lived on (kill -9) and writes all of them.
  * `vanish`: none. `torn`: a prefix, cut at any byte. `sectors`: the file has its full size, but for zeros that were
- * reserved behind it, and each 512-byte sector of new data is there or is what was there before, or zeros.
+ * reserved after it, and each 512-byte sector of new data is there or is what was there before, or zeros.
  */
 export type Tear = "keep" | "vanish" | "torn" | "sectors";
 export const TEARS: readonly Tear[] = ["keep", "vanish", "torn", "sectors"];
@@ -34,11 +34,11 @@ interface PendingWrite {
 export class Inode {
   #bytes = new Uint8Array(CAPACITY_MIN_BYTES);
   #durableBytes = 0;
-  /** Of the durable bytes, those that were appended; what lies behind was reserved. */
+  /** Of the durable bytes, those that were appended; what lies after was reserved. */
   #writtenBytes = 0;
   #durableBeforeBytes = 0;
   #sizeBytes = 0;
-  /** Where the next append goes: behind it there is nothing, or reserved zeros. */
+  /** Where the next append goes: after it there is nothing, or reserved zeros. */
   #endBytes = 0;
   /** Where each durable append begins. */
   #starts: number[] = [];
@@ -69,7 +69,7 @@ export class Inode {
     return this.#pending.length;
   }
 
-  /** Who opens a file anew continues behind all that is there. */
+  /** Who opens a file anew continues after all that is there. */
   open(): void {
     this.#endBytes = this.#sizeBytes;
   }

@@ -42,7 +42,7 @@ export interface FileInfo {
   /** These two with what is reserved. */
   readonly sizeBytes: number;
   readonly durableBytes: number;
-  /** Of the durable ones, behind all that was ever appended. */
+  /** Of the durable ones, after all that was ever appended. */
   readonly reservedBytes: number;
   /** Bytes below it were durable before the last sync that added some: later data testifies to them. */
   readonly durableBeforeBytes: number;

@@ -72,7 +72,7 @@ export class Link {
     return !this.cut && !this.flapped;
   }
 
-  /** When the last message under way arrives on an in-order link: a reset comes behind it. */
+  /** When the last message under way arrives on an in-order link: a reset comes after it. */
   get drainedAtMs(): number {
     return this.model.inOrder ? this.#lastArrivalMs : 0;
   }

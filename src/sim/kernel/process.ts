@@ -7,7 +7,7 @@
 // Invariants:
 // - What belongs to one life never fires in another: a handle knows its `Life`, and a dead life is inert.
 // - A paused process executes nothing. Timers, deliveries and completions queue up in the order in which they
-//   came due and run, one event each, after resume; what arrives meanwhile queues behind them.
+//   came due and run, one event each, after resume; what arrives meanwhile queues after them.
 // - What runs may be charged for (`charge`): virtual time costs no CPU, so a turn that takes two seconds in production takes none
 //   here. A process that was charged is busy: its own clocks show the time that it has used, and whatever comes due meanwhile waits
 //   until the world is there. What it sends leaves at the turn's begin.
@@ -182,7 +182,7 @@ export class SimProcess {
 
   deliver(life: Life, fire: () => void): void {
     if (this.#life !== life) return;
-    // Behind what still waits, or an in-order link would overtake itself at resume.
+    // After what still waits, or an in-order link would overtake itself at resume.
     if (this.#state === "paused" || this.#held.length > 0 || this.aheadMs > 0) this.#held.push(fire);
     else return this.#execute(life, fire);
     if (this.#state === "running") this.#release();

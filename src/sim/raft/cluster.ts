@@ -304,7 +304,7 @@ export class Cluster {
     for (const peer of peers) this.#namedAtMs.set(peer, this.world.nowMs);
   }
 
-  /** Nobody can have vouched for it of late, as far as anybody knows. */
+  /** Nobody can have vouched for it recently, as far as anybody knows. */
   isUnnamed(peer: PeerKey): boolean {
     return this.world.nowMs - (this.#namedAtMs.get(peer) ?? -Infinity) > 2 * VOUCH_MS;
   }

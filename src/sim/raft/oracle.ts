@@ -47,7 +47,7 @@ export class Oracle {
   readonly #entries = new Map<string, string>();
   readonly #committed: (Committed | undefined)[] = [];
   readonly #applied = new Map<number, { readonly data: number; readonly hash: number }>();
-  /** Where each write stands in the log, and which were refused; ids are unique in a run. */
+  /** Where each write is in the log, and which were refused; ids are unique in a run. */
   readonly #written = new Map<string, number>();
   readonly #refused = new Set<string>();
   #newest: { commit: number; configuration: Configuration } | null = null;

@@ -1,7 +1,7 @@
 // What the disk of one peer holds for certain: its log, read from synced bytes under synced names alone, as a power loss that
 // keeps nothing else would leave it. Each byte is read once; a disk that is gone stays as it was last seen.
 //
-// Invariants checked while reading: no entry stands at or below a commit index that was written before it
+// Invariants checked while reading: no entry is at or below a commit index that was written before it
 // (docs/decisions/0006-commit-on-disk.md); and no entry that is there is written again, which would cut off all that follows it
 // (trap 5): only another one at its place does that.
 

@@ -1,4 +1,4 @@
-// Who is there beside transactions: plain writers of the same values, campaigns for scopes, operators who force them, and clients who submit jobs.
+// Who is there next to transactions: plain writers of the same values, campaigns for scopes, operators who force them, and clients who submit jobs.
 
 import type { Random } from "../../core/kit/random.ts";
 import { PLAIN_SPEC } from "../../core/jobs/model.ts";

@@ -210,7 +210,7 @@ describe("room for agents' names", () => {
     for (let i = 0; i < 6; i++) register(desk, `many-${i}`, "key:many");
     away(desk, "many-1");
     away(desk, "many-2");
-    // Both are of late.
+    // Both are recently.
     expect(register(desk, "new-0", "key:new")).toBe("OVERLOADED");
     desk.nowMs += AGENT_PLACE_KEPT_MS;
     expect(register(desk, "new-0", "key:new")).not.toContain("many-1");

@@ -19,7 +19,7 @@ const BERLIN = zoneOf(
   [Date.UTC(2027, 2, 28, 1), 120],
 );
 
-/** The times of a pattern behind a moment, as universal time. */
+/** The times of a pattern after a moment, as universal time. */
 function runs(expression: string, after: string, count: number, zone: Zone = UTC): string[] {
   const cron = parseCron(expression);
   const times: string[] = [];

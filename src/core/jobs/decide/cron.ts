@@ -7,7 +7,7 @@
 // - one that exists twice, because clocks are put back, runs the first time.
 // A pattern that takes every hour means "so often", not "at this time": it goes on through both, as if nothing happened.
 //
-// Invariants: `nextAfter` is strictly behind `afterMs`, depends on its arguments alone, and looks at CRON_SEARCH_DAYS_MAX days at
+// Invariants: `nextAfter` is strictly after `afterMs`, depends on its arguments alone, and looks at CRON_SEARCH_DAYS_MAX days at
 // most. It holds for zones at most 16 hours away from universal time, whose clocks change by a day at most, and not twice
 // within PROBE_MS on either side of a time: all that there are.
 
@@ -84,7 +84,7 @@ export function parseCron(expression: string): Cron {
   };
 }
 
-/** The first time behind `afterMs` at which it runs; null where that is never, or further away than the search goes. */
+/** The first time after `afterMs` at which it runs; null where that is never, or further away than the search goes. */
 export function nextAfter(cron: Cron, afterMs: number, zone: Zone): number | null {
   const local = afterMs + offsetMs(zone, afterMs);
   const behind = nextLocal(cron, local);
@@ -92,7 +92,7 @@ export function nextAfter(cron: Cron, afterMs: number, zone: Zone): number | nul
   return cron.everyHour ? earlier(next, inRepeatedHour(cron, afterMs, local, zone)) : next;
 }
 
-/** From this local time on, the first that has a moment behind `afterMs`. In time's order, moments come in theirs. */
+/** From this local time on, the first that has a moment after `afterMs`. In time's order, moments come in theirs. */
 function firstMoment(cron: Cron, from: number, afterMs: number, zone: Zone): number | null {
   // Only times of an hour that is repeated or left out have none: two days of them at most.
   const until = from + 2 * PROBE_MS;
@@ -104,7 +104,7 @@ function firstMoment(cron: Cron, from: number, afterMs: number, zone: Zone): num
   return null;
 }
 
-/** When clocks show this local time, behind `afterMs`; null where they did so before, or never do. */
+/** When clocks show this local time, after `afterMs`; null where they did so before, or never do. */
 function momentOf(local: number, everyHour: boolean, afterMs: number, zone: Zone): number | null {
   const before = offsetMs(zone, local - PROBE_MS);
   const after = offsetMs(zone, local + PROBE_MS);
@@ -141,7 +141,7 @@ function changeBetween(zone: Zone, from: number, to: number): number {
   return high;
 }
 
-/** The first matching local time behind `local`, both as if they were universal. */
+/** The first matching local time after `local`, both as if they were universal. */
 function nextLocal(cron: Cron, local: number): number | null {
   const from = (Math.floor(local / MINUTE_MS) + 1) * MINUTE_MS;
   const firstDay = Math.floor(from / DAY_MS);

@@ -232,7 +232,7 @@ describe("any repetition", () => {
     { weight: 1, arbitrary: fc.record({ kind: fc.constantFrom("snapshot", "replay", "finish") }) },
   );
 
-  /** As a leader does it: it may begin anywhere before what it does not know to be delivered, and never behind it. */
+  /** As a leader does it: it may begin anywhere before what it does not know to be delivered, and never after it. */
   function played(moves: readonly Move[], liveMax: number): { desk: Desk; events: Desk["events"] } {
     let desk = new Desk(newBook({ liveMax }));
     const events: Desk["events"] = [];

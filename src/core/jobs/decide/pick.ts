@@ -13,7 +13,7 @@ interface Candidate {
   slot: number;
   readonly lane: Lane;
   readonly slots: Cursor<number>;
-  /** The class's lanes behind this one; null once the next of them is a candidate itself. */
+  /** The class's lanes after this one; null once the next of them is a candidate itself. */
   lanes: Cursor<Lane> | null;
 }
 

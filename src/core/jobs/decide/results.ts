@@ -179,7 +179,7 @@ export function decideReport(
   return decided(drafts, { progress: taken, logs: offsets });
 }
 
-/** Of a chunk, what is behind the end of the log; null where that is nothing, or something is missing between. */
+/** Of a chunk, what is after the end of the log; null where that is nothing, or something is missing between. */
 function freshPart({ offset, text }: LogChunk, end: number): { text: string; bytes: number } | null {
   if (offset > end || !text.isWellFormed()) return null;
   const bytes = encoder.encode(text);

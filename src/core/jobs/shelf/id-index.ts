@@ -1,7 +1,7 @@
 // From a text to the slot that has it: open addressing in many small tables, so that none takes long to grow.
 //
 // Invariants:
-// - A slot stands in the table that its hash names, at its place or behind it, with no empty place between.
+// - A slot is in the table that its hash names, at its place or after it, with no empty place between.
 // - No table is more than half full: an id that is not there, as each new one is, is looked for up to the next empty place.
 
 import { ID_PLACES_MIN } from "../limits.ts";
@@ -46,7 +46,7 @@ export class IdIndex {
     let hole = placeOf(hash, mask);
     while (table[hole] !== slot) hole = (hole + 1) & mask;
     (this.#used[hash & (TABLES - 1)] as number)--;
-    // Those behind it move up, as far as their own place lets them: nobody is looked for past an empty place.
+    // Those after it move up, as far as their own place lets them: nobody is looked for past an empty place.
     for (let at = (hole + 1) & mask; table[at] !== EMPTY; at = (at + 1) & mask) {
       const own = placeOf(this.#hashAt(table[at] as number), mask);
       if (((at - own) & mask) < ((at - hole) & mask)) continue;

@@ -1,5 +1,5 @@
 // A pending job as bytes, and back. What it has in common with others is a number (interned.ts); what most of them lack, the
-// traces of earlier attempts, is JSON behind it.
+// traces of earlier attempts, is JSON after it.
 
 import { ByteReader, ByteWriter } from "../../kit/bytes.ts";
 import { parseJson } from "../../kit/parse-json.ts";

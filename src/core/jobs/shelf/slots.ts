@@ -1,4 +1,4 @@
-// The number under which a job stands on the shelf while the book has it, and the little that indexes look at all the time:
+// The number under which a job is on the shelf while the book has it, and the little that indexes look at all the time:
 // columns of numbers, which the garbage collector does not look into.
 //
 // Invariants:

@@ -2,9 +2,9 @@
 //
 //   magic u8, version u8, sequence, submitted, finished
 //   paused queues, agents, schedules: each a count u32 and the records, by name
-//   jumps of the events' clock, in the form of keys, and idempotency keys: each behind a 1, oldest first; in the form of a
+//   jumps of the events' clock, in the form of keys, and idempotency keys: each after a 1, oldest first; in the form of a
 //   key, how far jobs of transactions were delivered, where any was; then a 0
-//   jobs: each behind a 1, in the order of their submission; then a 0
+//   jobs: each after a 1, in the order of their submission; then a 0
 //
 // Classes, policies and callers are written where the first job has them, and named by their number from then on. Nothing
 // depends on the order in which things came into memory, so equal states are equal bytes.

@@ -101,7 +101,7 @@ export class JobsBook {
     return { remembered: keys.size, droppedEarly };
   }
 
-  /** Behind this sequence no job was finished that is not here any more: it is here, or was forgotten by an event. */
+  /** After this sequence no job was finished that is not here any more: it is here, or was forgotten by an event. */
   get droppedUpTo(): number {
     const { finished, lastFinishedBy } = this.#state;
     // Those that were finished first are dropped first.
@@ -148,7 +148,7 @@ export class JobsBook {
     this.#appliedSequence = upTo;
   }
 
-  /** Undoes what is proposed behind this sequence; by default all that is not committed. */
+  /** Undoes what is proposed after this sequence; by default all that is not committed. */
   rollback(to = this.#appliedSequence): void {
     assert(to >= this.#appliedSequence, "what is committed stays", () => String(to));
     this.#state.notes.rollback(to);
@@ -185,7 +185,7 @@ export class JobsBook {
   /**
    * The same, bit by bit: what is written was fixed at the first `next`, also where the book goes on meanwhile, or is
    * restored to something else. A slice is good until the next `next`; whoever gives up calls `return`. `sliceBytes`: a slice
-   * ends behind the record with which it reaches this.
+   * ends after the record with which it reaches this.
    */
   slices(sliceBytes?: number): Generator<Uint8Array, void, void> {
     return encodeBook(this.#state, this.#appliedSequence, sliceBytes);

@@ -5,7 +5,7 @@
 import { Ranked } from "./ranked.ts";
 import type { KeyRecord } from "./records.ts";
 
-/** What a key takes beside the ids that it names: about what the limits of number and letters allow for each. */
+/** What a key takes next to the ids that it names: about what the limits of number and letters allow for each. */
 const KEY_COST = 320;
 
 interface Share {

@@ -8,7 +8,7 @@ import type { JobsBook } from "./book.ts";
 import { agent, COMPLETED, Desk, keyed, replayed, REQUEST, spec } from "../test-desk.ts";
 import { Memory, type Step } from "../test-play.ts";
 
-/** A copy: the next one takes its place. Nothing behind the last one. */
+/** A copy: the next one takes its place. Nothing after the last one. */
 function nextOf(slices: Generator<Uint8Array, void, void>): Uint8Array {
   return slices.next().value?.slice() ?? new Uint8Array(0);
 }

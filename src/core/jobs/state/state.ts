@@ -125,7 +125,7 @@ export class BookState {
   skippedMs = 0;
   /** Keys that went before their time, for want of room; counted in this life, and of no meaning for the state. */
   keysDroppedEarly = 0;
-  /** The last event that finished a job, or one behind it: never taken back, so it may name one that never came to be. */
+  /** The last event that finished a job, or one after it: never taken back, so it may name one that never came to be. */
   lastFinishedBy = 0;
   /** The last event that had a job forgotten; as the one above. */
   lastForgottenBy = 0;

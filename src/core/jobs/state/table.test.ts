@@ -26,7 +26,7 @@ describe("a table with notes", () => {
           expect(before).toBe(seen.get(key));
           seen.set(key, after);
         });
-        /** The oracle: one state of everything behind each event. */
+        /** The oracle: one state of everything after each event. */
         let states: ReadonlyMap<string, Value>[] = [new Map()];
         let applied = 0;
         let frozen: ReadonlyMap<string, Value> = states[0]!;

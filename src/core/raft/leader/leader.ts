@@ -6,7 +6,7 @@
 //   made ──open──▶ its no-op is appended ──committed──▶ reads, membership ──applied──▶ established (design D9)
 //
 // Invariants:
-// - it appends only behind its own log, and entries of its own term (§5.3, figure 3);
+// - it appends only after its own log, and entries of its own term (§5.3, figure 3);
 // - the progress of every member is known, and of everybody who leaves until that is committed;
 // - an entry counts here only after our own sync, also when we are alone (trap 25).
 

@@ -46,7 +46,7 @@ describe("against the naive list", () => {
               break;
             case "term":
               reads.termCommitted(commit);
-              // What waited for the term is registered now, behind what was registered before.
+              // What waited for the term is registered now, after what was registered before.
               naive = [
                 ...naive.filter(({ index }) => index !== null),
                 ...naive.filter(({ index }) => index === null).map((read) => ({ ...read, index: commit })),

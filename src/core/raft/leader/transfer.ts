@@ -1,5 +1,5 @@
 // Leadership transfer as the one sees it that gives leadership away (thesis §3.10, design D7), and priority,
-// which is a transfer that the leader starts by itself (D8). What a transfer is and when it moves on stands in
+// which is a transfer that the leader starts by itself (D8). What a transfer is and when it moves on is in
 // transfer.ts. It is not part of the leader, because its last phase comes after: the old leader has stepped down
 // and waits to hear who leads.
 //

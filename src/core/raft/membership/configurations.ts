@@ -70,7 +70,7 @@ export class Configurations {
     }
   }
 
-  /** Forgets what nobody can ask for once the log starts behind `index`. */
+  /** Forgets what nobody can ask for once the log starts after `index`. */
   compact(index: number): void {
     while (this.#held.length > 1 && this.#held[1]!.index <= index) this.#held.shift();
   }

@@ -36,7 +36,7 @@ export class Boots {
     if (this.#marks.size > BOOTS_PEERS_MAX) this.#marks.delete(this.#marks.keys().next().value!);
   }
 
-  /** Node ids of whose disk there were two holders of late. */
+  /** Node ids of whose disk there were two holders recently. */
   cloned(nowMs: number): readonly string[] {
     for (const [nodeId, atMs] of this.#clonedAtMs) if (nowMs - atMs >= CLONED_FOR_MS) this.#clonedAtMs.delete(nodeId);
     return [...this.#clonedAtMs.keys()].sort();

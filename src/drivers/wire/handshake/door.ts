@@ -45,7 +45,7 @@ export class Door {
     if (mark !== undefined) this.#boots.accepted(peer, mark);
   }
 
-  /** Node ids of whose disk there were two holders of late. */
+  /** Node ids of whose disk there were two holders recently. */
   cloned(): readonly string[] {
     return this.#boots.cloned(performance.now());
   }

@@ -8,7 +8,7 @@
 // The mark came with version 3: a hello without it is one of an older release. The empty text is read by those that expect one.
 //
 // Magic and protocol come first in every version, so that versions with nothing in common can still tell each other so.
-// Bytes behind the last known field are ignored: a later version may add fields without a new number.
+// Bytes after the last known field are ignored: a later version may add fields without a new number.
 
 import { ByteReader, ByteWriter, DecodeError } from "../../../core/kit/bytes.ts";
 import { parsePeerKey } from "../../../core/kit/ids.ts";

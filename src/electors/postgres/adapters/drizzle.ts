@@ -35,7 +35,7 @@ export async function fencedTransaction<Tx, R>(
   throw notOurs("drizzle-orm/node-postgres and drizzle-orm/postgres-js", "this Drizzle has a driver that is not known");
 }
 
-/** What Drizzle has beside the types that matter to users. */
+/** What Drizzle has next to the types that matter to users. */
 interface Database<Tx> {
   readonly $client?: unknown;
   readonly _?: { readonly session?: Session<Tx> };

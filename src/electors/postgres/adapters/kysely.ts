@@ -31,7 +31,7 @@ export async function fencedTransaction<Trx, R>(
   return transactFenced(term, () => begun(kysely, isolation), work);
 }
 
-/** What Kysely has beside the types that matter to users. */
+/** What Kysely has next to the types that matter to users. */
 interface Database<Trx> {
   connection(): { execute(use: (single: Single<Trx>) => Promise<void>): Promise<void> };
 }

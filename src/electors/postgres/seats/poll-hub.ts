@@ -117,7 +117,7 @@ export class PollHub {
   }
 
   /**
-   * Lets go of a key without a word to the table. Destroys a session that owes an answer where nobody else's term is on
+   * Releases a key without a word to the table. Destroys a session that owes an answer where nobody else's term is on
    * it, and one that does not obey.
    */
   drop(line: Line, key: string): void {

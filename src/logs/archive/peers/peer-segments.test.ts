@@ -74,7 +74,7 @@ describe("answers", () => {
     const whole = (await ask(1, 0, 2 ** 32 - 1))!;
     expect(whole.length).toBe(entry!.sizeBytes);
     expect(await ask(1, 10, 7)).toEqual(whole.subarray(10, 17));
-    // In the middle of a segment, open, beyond the head, behind the file's end, nothing at all.
+    // In the middle of a segment, open, beyond the head, after the file's end, nothing at all.
     expect(await Promise.all([ask(2, 0, 9), ask(21, 0, 9), ask(99, 0, 9), ask(0, 0, 9)])).toEqual([
       null,
       null,

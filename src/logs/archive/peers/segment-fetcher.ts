@@ -3,7 +3,7 @@
 //   idle ──(something is missing)──▶ fetching ──(nothing more)──▶ idle
 //              waiting ◀──(nobody has it)──┘      longer each time, up to a minute
 //
-// What every other member says it has let go will never come: history then starts behind it here too, and it is no longer
+// What every other member says it has let go will never come: history then starts after it here too, and it is no longer
 // missing. What every other member says it lacks, or sends with other contents, is lost: whoever needs it goes on without
 // (Archive.lost), and it is asked for all the same, because a copy may turn up. A member that does not answer may have it, so
 // it is waited for.

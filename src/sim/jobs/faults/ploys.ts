@@ -8,7 +8,7 @@
 //   reborn            an agent's process dies and begins anew at once, while calls of the one before are under way
 //   power-cut         all servers die at once, and begin with what is on their disks
 //   serial-forgetting as soon as jobs are forgotten, another leads
-//   missed-forgetting a follower is away while jobs are forgotten and the log is cut off behind it; when it is back, it leads
+//   missed-forgetting a follower is away while jobs are forgotten and the log is cut off after it; when it is back, it leads
 //   vain-retry        the leader is cut off and asked to send ended jobs once more, which is never committed; then its views are lost
 //   cut-doubt         the leader's disk hangs, while others commit; its views begin anew, and before they have caught up the leader dies: it
 //                     comes back with less than it had applied

@@ -1,4 +1,4 @@
-// The history of events as readers and nodes have it, beside what is committed.
+// The history of events as readers and nodes have it, next to what is committed.
 //
 // - A page, a stream's frame and a proof show the committed events, byte for byte; the root of a tree is the same on all nodes.
 // - In the end every node has all events in its archive, in the same segments, and finds its chain whole.

@@ -1,5 +1,5 @@
 // What became of one job by the committed events alone, in this room's own words: nothing here is shared with the code that
-// decides. Each event is held against what may follow; a moment is what the job was behind one of them.
+// decides. Each event is held against what may follow; a moment is what the job was after one of them.
 
 import { CLOCK_SKIP_MS_MIN } from "../../../core/kit/limits.ts";
 import type { JobSpec, JobState } from "../../../core/jobs/model.ts";
@@ -57,7 +57,7 @@ export class JobHistory {
     return isFinal(this.now.state);
   }
 
-  /** Behind this event; null before it was submitted. */
+  /** After this event; null before it was submitted. */
   at(sequence: number): Moment | null {
     return this.#moments.findLast((moment) => moment.sequence <= sequence) ?? null;
   }

@@ -110,7 +110,7 @@ export class JobsOracle {
     if (event.eventType === "worker:removed") this.#removed(event);
   }
 
-  /** The state behind the last applied record. */
+  /** The state after the last applied record. */
   folded(node: string, hash: () => string): void {
     const position = this.positionOf(node);
     if (position % this.#cluster.knobs.statesEvery === 0) this.state(node, hash());

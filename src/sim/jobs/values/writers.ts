@@ -1,5 +1,5 @@
 // Who writes values: each writer competes for a scope, as a client of the servers would that trusts only what was answered, and writes with
-// its epoch while it believes that it leads, and now and then after that. Beside it every writer counts, creates and deletes without a scope.
+// its epoch while it believes that it leads, and now and then after that. Next to it every writer counts, creates and deletes without a scope.
 
 import type { Random } from "../../../core/kit/random.ts";
 import type { AcquireAnswer } from "../../../ports/scopes.ts";

@@ -259,7 +259,7 @@ export class IslandLedger {
     this.#all.decided(node, this.hash, event);
   }
 
-  /** At home what is done stands in the record alone: it says whose it is by what it puts. */
+  /** At home what is done is in the record alone: it says whose it is by what it puts. */
   #homeOperations(header: TxnHeader, effects: readonly StateChange[]): readonly TxnOperation[] {
     const puts = effects.flatMap((one) =>
       one.kind === "value-put" ? [{ kind: "value-put", name: one.name, data: one.data, ifVersion: null } as const] : [],

@@ -24,7 +24,7 @@ const AGE: ReadonlySet<string | undefined> = new Set(["txn_expired", "invalid_tx
 interface Known {
   readonly id: string;
   readonly bodies: Asked[];
-  /** By the digest that stands in records. */
+  /** By the digest that is in records. */
   readonly byDigest: Map<string, Asked>;
   readonly decided: Map<BackendHash, Decided>;
   readonly prepared: Map<BackendHash, string>;
