@@ -1,7 +1,7 @@
 // Builds the dashboard (web/) where its sources have changed since the last time, and otherwise ends at once. It runs before
 // `npm start`, on whatever Node the machine has.
 //
-//   node scripts/build-web.mjs               into web/dist; a build that fails is told, and stops nobody from starting
+//   node scripts/build-web.mjs               into web/dist; a build that fails is reported, and stops nobody from starting
 //   node scripts/build-web.mjs --strict      the same, but a build that fails is an error
 //   node scripts/build-web.mjs --out FOLDER  into a package; always, and strict
 

@@ -329,7 +329,7 @@ describe("an agent", () => {
     desk.pollError = UNREACHABLE;
     await desk.give();
     desk.renewal = UNREACHABLE;
-    // Its lease is over long before: the handler is told, and what it holds is not asked for again and again.
+    // Its lease is over long before: the handler is notified, and what it holds is not asked for again and again.
     await desk.clock.advance(60_000);
     expect(seen.context?.signal.reason).toMatchObject({ reason: "lease-lost" });
     expect(errors.length).toBeGreaterThan(20);

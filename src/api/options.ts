@@ -76,7 +76,7 @@ export interface ApiOptions {
   readonly extraRoutes?: readonly ExtraRoute[] | undefined;
   /** The dashboard; absent: `/` is no route. */
   readonly web?: readonly WebFile[] | undefined;
-  /** Told of what no handler should have thrown, after the caller was answered: the process may want to end. */
+  /** Notified of what no handler should have thrown, after the caller was answered: the process may want to end. */
   readonly onFault?: ((error: unknown) => void) | undefined;
 }
 

@@ -1,5 +1,5 @@
 // One request to one node, and what became of it: "ok"; "refused", the node itself said no, and nothing is unclear; or
-// "silent", no answer that could be understood. A silent exchange whose request never left the machine is told apart:
+// "silent", no answer that could be understood. A silent exchange whose request never left the machine is distinguished:
 // only then is it certain that nothing was done (trap 66).
 //
 // Redirects are never followed: credentials go to the URL that was asked and nowhere else (trap 64).

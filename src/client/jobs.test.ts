@@ -71,7 +71,7 @@ describe("mutations", () => {
     const again = cluster(inTurn(failed("ECONNRESET"), gone));
     await clientOf(again).keys.revoke("ci");
     expect(again.to("/v1/keys/ci")).toHaveLength(2);
-    // Nobody but the caller could have done it before: a wrong name is told.
+    // Nobody but the caller could have done it before: a wrong name is reported.
     await expect(clientOf(cluster(inTurn(gone))).keys.revoke("cii")).rejects.toMatchObject({ code: "NOT_FOUND" });
     const refused: Reply = [403, { error: "PERMISSION_DENIED", message: "no" }];
     const unclear = clientOf(cluster(inTurn(failed("ECONNRESET"), refused)));

@@ -1,5 +1,5 @@
 // A schema that was compiled, and mistakes as people read them: each names its field and says what is wanted. All of
-// a value's mistakes are told at once, up to a bound. What was found is told only where the schema's user says which fields are
+// a value's mistakes are reported at once, up to a bound. What was found is told only where the schema's user says which fields are
 // open: elsewhere a value may be a secret or a megabyte.
 
 import { type Static, type TObject, type TSchema, Type } from "typebox";
@@ -50,7 +50,7 @@ export function shapeShown<Schema extends TSchema>(checked: Schema, schema: TSch
 }
 
 /**
- * An object of one of several kinds, told apart by a field that names the kind. Its mistakes are those of the kind that is meant: a union would tell those
+ * An object of one of several kinds, distinguished by a field that names the kind. Its mistakes are those of the kind that is meant: a union would tell those
  * of all others too.
  */
 export function oneOfKinds<const Kinds extends readonly TObject[]>(field: string, ...kinds: Kinds) {
@@ -82,7 +82,7 @@ function kindOf({ properties }: TObject, field: string): string {
 }
 
 /**
- * One of two objects, told apart by a field that only the second has: so that mistakes are those of the one that is meant.
+ * One of two objects, distinguished by a field that only the second has: so that mistakes are those of the one that is meant.
  * `oneName` says what the first is, to whoever sends both at once.
  */
 export function either<One extends TObject, Many extends TObject>(

@@ -17,7 +17,7 @@ export interface EngineOptions {
   readonly disk: Disk;
   readonly clock: Clock;
   readonly digest: Digest;
-  /** Another stream for each life of the node: reads are told apart by it (waiters.ts). */
+  /** Another stream for each life of the node: reads are distinguished by it (waiters.ts). */
   readonly random: Random;
   /** Called once the disk has told which peer this is. */
   readonly connect: (self: PeerKey) => Wire;

@@ -223,7 +223,7 @@ export class Engine implements Proposals, Lead, Members {
   }
 
   /**
-   * From this call on nothing is sent, and who waits is told that the outcome is unknown. Resolves when the last
+   * From this call on nothing is sent, and who waits is notified that the outcome is unknown. Resolves when the last
    * write is over and the directory is free for another engine. Safe to call twice.
    */
   stop(): Promise<void> {
@@ -304,7 +304,7 @@ export class Engine implements Proposals, Lead, Members {
     return ready.committed.length === 0 ? null : ready.committed.reduce((sum, { data }) => sum + data.length, 0);
   }
 
-  /** Who is told of an event, or applies an entry, may stop us in the middle of a Ready. */
+  /** Who is notified of an event, or applies an entry, may stop us in the middle of a Ready. */
   #send(message: Message): void {
     if (this.#state !== "running") return;
     if (message.type === "MsgSnap") return this.#snapshotSender.send(message);

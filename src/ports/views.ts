@@ -35,7 +35,7 @@ export interface Views {
   trust(): Promise<void>;
   /** What the views were built without, because no member had it, and how they are built anew when it turns up. */
   readonly holes?: ViewsHoles;
-  /** The hash of the event at the position, by which another history is told apart; null: none was put. Absent: not kept. */
+  /** The hash of the event at the position, by which another history is distinguished; null: none was put. Absent: not kept. */
   line?(): Promise<string | null>;
   /** As of where reads are at least: for whoever reads. It changes nothing. */
   reached(): Promise<number>;
@@ -68,7 +68,7 @@ export interface ViewsHoles {
 }
 
 export interface PutHow {
-  /** The hash of the event at `position`, by which another history with as many events is told apart; null: as before. */
+  /** The hash of the event at `position`, by which another history with as many events is distinguished; null: as before. */
   readonly line?: string | null | undefined;
   /** The jobs are as they once were, at an end of theirs: a row of a later epoch of the job stays as it is. */
   readonly isPast?: boolean | undefined;

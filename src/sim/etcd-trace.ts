@@ -44,7 +44,7 @@ interface Batch {
   ready: Line | null;
   /** Somebody has received one of its messages: it can't be taken back. */
   received: boolean;
-  /** Our own state when it was handed out, and what the specification was told of it. */
+  /** Our own state when it was handed out, and what the specification was notified of it. */
   handed: Durable | null;
   told: Durable | null;
 }

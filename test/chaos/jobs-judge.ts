@@ -274,7 +274,7 @@ function judgeAttempts(
   };
 }
 
-/** `lost`: an agent was told that its result was taken, and the log does not have it. */
+/** `lost`: an agent was notified that its result was taken, and the log does not have it. */
 function judgeCommits(
   taken: readonly ToldLine[],
   ghosts: readonly GhostTold[],

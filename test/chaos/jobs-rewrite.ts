@@ -20,7 +20,7 @@ export interface ReaderCounts {
   readonly readers: number;
   /** Events that they have in the end, together. */
   readonly events: number;
-  /** Readers that were told of a rewritten history. */
+  /** Readers that were notified of a rewritten history. */
   readonly rewritten: number;
 }
 

@@ -74,7 +74,7 @@ export class Submitters {
     return sumOf(this.submissions, ({ fate }) => (fate.kind === "acknowledged" ? fate.ids.length : 0));
   }
 
-  /** Until there are as many jobs as wanted, or it is told to stop. */
+  /** Until there are as many jobs as wanted, or it is asked to stop. */
   async run(): Promise<void> {
     await Promise.all(Array.from({ length: LOOPS }, () => this.#loop()));
   }

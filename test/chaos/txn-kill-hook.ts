@@ -7,7 +7,7 @@ import { readFileSync, writeSync } from "node:fs";
 export interface Armed {
   /** By the point: at which passage from then on, counted on where it stood there before. */
   readonly points: Readonly<Record<string, number>>;
-  /** Told again when it is read. */
+  /** Reported again when it is read. */
   readonly order: number;
 }
 

@@ -44,7 +44,7 @@ function leadPostgres(url: string, scope: string, identity: string) {
   return elector;
 }
 
-/** Lets go when it is told to wind up, as `lead` does. */
+/** Lets go when it is asked to wind up, as `lead` does. */
 function obedient<T extends Term>(term: T): T {
   term.signal.addEventListener("abort", () => void term.resign(), { once: true });
   return term;

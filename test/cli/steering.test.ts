@@ -35,7 +35,7 @@ afterAll(async () => {
   await cluster.end();
 });
 
-/** An agent that holds every job until it is told to stop. */
+/** An agent that holds every job until it is asked to stop. */
 async function holdingAgent(name: string): Promise<Agent> {
   const agent = createAgent({
     urls: cluster.urls,

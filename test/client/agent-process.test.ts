@@ -1,4 +1,4 @@
-// An agent as a process of its own, as docs/jobs.md has it, while it is told to stop and while its servers are gone.
+// An agent as a process of its own, as docs/jobs.md has it, while it is asked to stop and while its servers are gone.
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { fileURLToPath } from "node:url";

@@ -153,7 +153,7 @@ test("trap 67: events go on without gap or repetition when the node they come fr
   const before = await client.stats({ consistency: "linearizable" });
   const stop = new AbortController();
   const seen: EventView[] = [];
-  // It is told of one node only, reads from that one, and learns of the others from it.
+  // It is notified of one node only, reads from that one, and learns of the others from it.
   const source = cluster.node(await cluster.leader());
   const reader = clientOf(undefined, [source.url]);
   const reading = (async () => {

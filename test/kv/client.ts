@@ -63,7 +63,7 @@ export class KvClient {
   #term = 0;
   #turn = 0;
   #isClosed = false;
-  /** Who waits to be told of a leader. */
+  /** Who waits to be notified of a leader. */
   #waiting: (() => void)[] = [];
 
   constructor(options: KvClientOptions) {

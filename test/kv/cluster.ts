@@ -27,9 +27,9 @@ export class KvCluster {
   readonly nodes = new Map<string, KvNode>();
   /** By node id, for clients. Nodes that come later are added. */
   readonly ports: Record<string, number> = {};
-  /** Told of every line of every event log, as it is written. */
+  /** Notified of every line of every event log, as it is written. */
   onEvent: ((line: EventLine) => void) | undefined;
-  /** Told when a process has ended that nobody had asked to end. */
+  /** Reported when a process has ended that nobody had asked to end. */
   onCrash: ((node: KvNode, exit: string) => void) | undefined;
   readonly #options: KvClusterOptions;
 

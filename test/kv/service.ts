@@ -65,7 +65,7 @@ export class KvService {
     for (const { socket } of this.#connections) socket.destroy();
   }
 
-  /** To be told of every event: clients that wait for a leader which is gone hear of the next one at once. */
+  /** To be notified of every event: clients that wait for a leader which is gone hear of the next one at once. */
   event(event: RaftEvent): void {
     const { leader, established, role } = this.#consensus.status();
     const isNews = event.kind === "established" || (event.kind === "role" && event.role === "follower");

@@ -32,7 +32,7 @@ export class JobLoad {
   readonly client: Client;
   /** By tag: the id under which it was accepted. */
   readonly accepted = new Map<string, string>();
-  /** What a client was told that gave up. */
+  /** What a client that gave up was answered. */
   readonly refusals: string[] = [];
   #worst: Worst = { refusalMs: 0, heldUpMs: 0 };
   readonly #options: JobLoadOptions;

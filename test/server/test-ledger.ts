@@ -39,7 +39,7 @@ export class Ledger {
   readonly acknowledged: Acknowledged[] = [];
   /** How often a write had to be sent before it was acknowledged: of the worst one since the last look. */
   worstTries = 0;
-  /** What those were told that were sent in vain. */
+  /** What those that were sent in vain were answered. */
   readonly refusals: string[] = [];
   readonly #cluster: TenureCluster;
   #leader: TenureNode | undefined;

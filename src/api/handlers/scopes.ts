@@ -45,7 +45,7 @@ async function acquire(service: Service, call: Call<"acquire">) {
   try {
     const request = { scope: params.scope, session, identity, metadata, ttlMs, waitMs };
     const answer = await service.scopes.acquire(request, poll.signal);
-    // A grant is told whatever happens meanwhile: it is in force.
+    // A grant is reported whatever happens meanwhile: it is in force.
     if (!answer.granted && poll.ended === "stop") throw stopping(service.nodeId);
     if (!answer.granted && poll.ended === "refused") call.admitAgain();
     return { body: toSnake(answer) };

@@ -1,4 +1,4 @@
-// Who calls: by X-API-Key, by client certificate, or nobody that we know. Told apart from what they may do, because a
+// Who calls: by X-API-Key, by client certificate, or nobody that we know. Distinguished from what they may do, because a
 // refused call is written down under its caller's name too.
 //
 // Keys are those of the configuration and those of the replicated state. Anonymous callers are let in on loopback only, never

@@ -1,5 +1,5 @@
 // What each caller takes of a node at this moment: connections, requests, streams, bytes of answers that wait to be read, requests that are held. One
-// caller never gets all of what there is, so that the others are served whatever it does. Callers are told apart by key or
+// caller never gets all of what there is, so that the others are served whatever it does. Callers are distinguished by key or
 // certificate; those that nobody knows, by address. Invariant: whoever takes gives back once, and an idle caller costs nothing.
 
 import { Refusal } from "../refusal.ts";

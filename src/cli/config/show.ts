@@ -104,7 +104,7 @@ function meshInEffect({ certificate, ...mesh }: ServerConfig["mesh"]): object {
 const HIDDEN = "…";
 const OPEN_PARAMETERS = /^(tenure_[a-z_]+|sslmode|application_name)$/;
 
-/** What can't be told apart for certain is hidden as a whole: a password may have letters that end a part of a URL. */
+/** What can't be distinguished for certain is hidden as a whole: a password may have letters that end a part of a URL. */
 export function withoutSecrets(text: string): string {
   const url = URL.parse(text);
   const parameters = [...(url?.searchParams ?? [])];

@@ -16,7 +16,7 @@ export function onEnd(end: (code: number) => void): void {
   process.once("SIGINT", () => end(EXIT_SIGINT));
   process.once("SIGTERM", () => end(EXIT_SIGTERM));
   process.once("SIGHUP", () => end(EXIT_SIGTERM));
-  // npm that is told to end tells nobody: whoever has started this is gone then.
+  // npm that is asked to end tells nobody: whoever has started this is gone then.
   const parent = process.ppid;
   setInterval(() => process.ppid === parent || end(EXIT_SIGTERM), PARENT_CHECK_MS).unref();
 }

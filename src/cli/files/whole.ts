@@ -3,7 +3,7 @@
 //   opened (next to, exclusive, 0600) ──write…──▶ synced ──checked by the caller──▶ named | dropped
 //
 // Invariants: what is there under the name is whole and on disk; a file that was there before is not overwritten unless that was
-// asked for, also where it appears meanwhile; whatever fails leaves nothing behind. Every error is told as this machine's own.
+// asked for, also where it appears meanwhile; whatever fails leaves nothing behind. Every error is reported as this machine's own.
 
 import { randomBytes } from "node:crypto";
 import { access, link, open, rename, rm, type FileHandle } from "node:fs/promises";

@@ -55,7 +55,7 @@ export async function followJob(client: Client, id: string, { signal, tell }: Fo
   return await client.wait(id, { signal });
 }
 
-/** What people are told of an event of a job; null: nothing. */
+/** What people are shown of an event of a job; null: nothing. */
 export function toldBy({ eventType, payload }: Pick<EventView, "eventType" | "payload">): Told | null {
   const {
     text = "",

@@ -3,7 +3,7 @@
 //   warming ──ready──▶ warm ──start──▶ guarded ──done──▶ over
 //      └──────dismissed or died─────────┴──▶ over
 //
-// Invariants: `over` is told once, and only when no member of the command's group lives (or SIGKILL did not help); a
+// Invariants: `over` is reported once, and only when no member of the command's group lives (or SIGKILL did not help); a
 // guard that dies, is late with a kill that is due, or does not answer, is replaced by this process: the command's group
 // is killed from here. Which of two ends came first is the guard's to say, if it still can.
 

@@ -1,5 +1,5 @@
 // `tenure scope list|show|watch|history|resign`: what an operator asks about leadership. It needs the operator's rights
-// of docs/reference/permissions.md, and creates nothing: a missing schema is told, not installed.
+// of docs/reference/permissions.md, and creates nothing: a missing schema is reported, not installed.
 
 import { SCOPE } from "./help.ts";
 import { setTimeout as sleep } from "node:timers/promises";

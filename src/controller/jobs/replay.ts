@@ -43,7 +43,7 @@ export interface ReplayOptions {
   readonly clock: Clock;
   /** The views have everything up to here … */
   readonly after: number;
-  /** … and are told of what came after it up to here. */
+  /** … and are notified of what came after it up to here. */
   readonly through: number;
   /** So many at a time. */
   readonly changesMax: number;

@@ -183,7 +183,7 @@ describe("the detector", () => {
     expect(detector.claims(B, { index: 7, hash: 1 })).toEqual([]);
     expect(detector.claims(B, { index: 7, hash: 1 })).toEqual([]);
     expect(detector.claims(C, { index: 7, hash: 2 })).toEqual([{ kind: "diverged", index: 7, nodes: [B, C] }]);
-    // Told once, though they will differ for ever.
+    // Reported once, though they will differ for ever.
     expect(detector.claims(C, { index: 8, hash: 4 })).toEqual([]);
     expect(detector.claims(B, { index: 8, hash: 3 })).toEqual([]);
   });

@@ -8,7 +8,7 @@
 // - A claim of leadership is the leader's own, or that of anybody who follows it: whoever follows has heard it lead.
 // - A claim about state is the hash over everything applied up to an index. It is compared with our own at that index as
 //   soon as we know it; while we do not, with the first claim of another node.
-// Each finding is told once: a term's each further leader, and each two nodes whose states differ.
+// Each finding is reported once: a term's each further leader, and each two nodes whose states differ.
 
 import type { PeerKey } from "../kit/ids.ts";
 import { CHAIN_CLAIMS_MAX, CLAIMED_TERMS_MAX, DIVERGED_PAIRS_MAX } from "./limits.ts";

@@ -1,4 +1,4 @@
-// A leader's desk for tests: decides, seals (without hashes) and proposes, with ids and times that can be told apart.
+// A leader's desk for tests: decides, seals (without hashes) and proposes, with ids and times that can be distinguished.
 
 import type { LeaseRef, Request, ResultAnswer, ResultCall } from "../../ports/jobs.ts";
 import type { JobsBook } from "./state/book.ts";

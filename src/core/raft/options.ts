@@ -38,7 +38,7 @@ export interface RaftOptions {
    * knows has cleared. Absent: every silent one.
    */
   readonly swapsNeedClearance?: boolean | undefined;
-  /** Told of every transition, in etcd's words; costs nothing when absent. */
+  /** Notified of every transition, in etcd's words; costs nothing when absent. */
   readonly trace?: ((raft: Raft, ...told: Parameters<Trace>) => void) | undefined;
 }
 

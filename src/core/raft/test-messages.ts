@@ -38,7 +38,7 @@ function head<T extends MessageType>(
   return { type, from, to, term };
 }
 
-/** After the founding snapshot (index 1, term 1) unless told otherwise. */
+/** After the founding snapshot (index 1, term 1) unless said otherwise. */
 export function app(route: Route, fields: Fields<"MsgApp"> = {}): MessageOf<"MsgApp"> {
   return { ...head("MsgApp", route), index: 1, logTerm: 1, entries: [], commit: 1, round: 1, ...fields };
 }

@@ -1,4 +1,4 @@
-// A transfer of leadership as its target sees it: which one it was told of last, and the answer that nothing came of it.
+// A transfer of leadership as its target sees it: which one it was notified of last, and the answer that nothing came of it.
 
 import type { PeerKey } from "../kit/ids.ts";
 import type { ServerState } from "./state.ts";

@@ -4,7 +4,7 @@
 //        │                │
 //        └── timeout ─────┴── one election timeout, target removed, refused ──▶ the leader resumes
 //
-// catching-up: writes go on. handing-over: writes are refused and the target is told to campaign, for at
+// catching-up: writes go on. handing-over: writes are refused and the target is asked to campaign, for at
 // most one election timeout. awaiting: this node has stepped down and waits to hear who leads.
 // A transfer belongs to one term and blocks writes only in that term (trap 17: one that outlived its
 // term refused writes for ever).
@@ -18,7 +18,7 @@ export class Transfer {
   readonly target: PeerKey;
   readonly term: number;
   readonly force: boolean;
-  /** Its number among those of this term whose target was told to campaign. */
+  /** Its number among those of this term whose target was asked to campaign. */
   readonly attempt: number;
   phase: TransferPhase = "catching-up";
   deadlineMs: number;

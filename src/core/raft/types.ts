@@ -252,7 +252,7 @@ export interface TransferResult {
   readonly message: string;
   readonly oldLeaderId: PeerKey;
   readonly newLeaderId: PeerKey | null;
-  /** It failed as far as this node knows, but the target was told to campaign and may yet win (trap 66). */
+  /** It failed as far as this node knows, but the target was asked to campaign and may yet win (trap 66). */
   readonly isUnknown: boolean;
 }
 

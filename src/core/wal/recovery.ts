@@ -15,7 +15,7 @@
 // and only if they are in the last segment and no testimony covers that frame.
 //
 // Zeros from the first bad frame to the end of the file are the same rule: no testimony, so they are cut, and since
-// nothing of any write is among them, nobody is told of a torn one. See docs/decisions/0010-reserved-log.md.
+// nothing of any write is among them, nobody is notified of a torn one. See docs/decisions/0010-reserved-log.md.
 //
 // The valid frames of a batch that was cut in its middle are kept. They were never acknowledged, but they
 // are a prefix of what the node had decided, in its order: the same state would have come from a shorter

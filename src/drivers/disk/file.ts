@@ -131,7 +131,7 @@ export class DataFile implements DiskFile {
    * What is gathered, written and synced in one call. False where that is not possible, or where there is no room: an
    * error of such a write does not say whether writing or syncing failed. Nothing is lost by that, because all that
    * it was to make durable is still in memory and is written again, and a failed sync shows up once more in the
-   * fdatasync that follows: each descriptor is told of it.
+   * fdatasync that follows: each descriptor is notified of it.
    */
   async #writeSynced(label: string): Promise<boolean> {
     const { syncedFd } = this.#handles;

@@ -2,7 +2,7 @@
 //
 //   opening ──▶ ready ──▶ ended        destroy() leads to ended from anywhere, also while connecting (trap 39)
 //
-// Invariants: `ended` is told at most once, and only after ready; a FATAL answer ends the session at once, not when the
+// Invariants: `ended` is reported at most once, and only after ready; a FATAL answer ends the session at once, not when the
 // socket closes; after the end nothing is sent; a client that arrives after the end is closed, never used.
 
 import { assert } from "../../core/kit/assert.ts";

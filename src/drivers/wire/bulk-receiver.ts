@@ -21,7 +21,7 @@ export class BulkReceiver {
   #filledBytes = 0;
   #turnBytes = 0;
 
-  /** Told once for each BULK_BYTES_PER_TURN: the connection should let others read. */
+  /** Reported once for each BULK_BYTES_PER_TURN: the connection should let others read. */
   get isTurnOver(): boolean {
     if (this.#turnBytes < BULK_BYTES_PER_TURN) return false;
     this.#turnBytes = 0;

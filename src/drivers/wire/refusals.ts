@@ -1,4 +1,4 @@
-// Why a connection is refused, how often that happened, and the log's share of it: each peer and reason is told once,
+// Why a connection is refused, how often that happened, and the log's share of it: each peer and reason is reported once,
 // and again after a while with the number of times in between, so that a wrong peer can't fill the log.
 
 import type { Logger } from "../../ports/logger.ts";

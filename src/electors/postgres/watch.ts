@@ -5,7 +5,7 @@
 //                       └──── backoff ◀────┘     for ever
 //
 // Invariants: reading is the truth, NOTIFY only makes it sooner (trap 46); each watcher hears the present leader and
-// then each change, the same one never twice in a row; an error is told and survived, also one of a callback or of the
+// then each change, the same one never twice in a row; an error is reported and survived, also one of a callback or of the
 // logger. The session has no idle_session_timeout: NOTIFY would not reset it (trap 35), and it holds nothing.
 
 import type { Random } from "../../core/kit/random.ts";
@@ -118,7 +118,7 @@ export class Observer {
         const line = this.#line;
         this.#line = undefined;
         line?.destroy();
-        // Whoever came until now is told of the error; the session's own end is no reason to hurry.
+        // Whoever came until now is notified of the error; the session's own end is no reason to hurry.
         this.#bell.silence();
         this.#fail(error);
         failures++;

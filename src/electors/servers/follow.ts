@@ -2,7 +2,7 @@
 // something differs from what we know; what happened between two questions is seen by the second. A question that is not
 // answered in time is a failure, so a node that went silent costs one wait and no more.
 //
-// A scope that nobody holds may be forgotten by the cluster (SCOPES_MAX): who heard of its holder is told that nobody leads.
+// A scope that nobody holds may be forgotten by the cluster (SCOPES_MAX): who heard of its holder is notified that nobody leads.
 //
 // Invariants: nothing is told twice; a node that is behind never takes us back; a server that answers at once although
 // nothing has changed is not asked at once again.

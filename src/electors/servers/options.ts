@@ -34,7 +34,7 @@ export interface ServersSettings {
   readonly timing: Timing;
   /** For one try at one node. */
   readonly requestTimeoutMs: number;
-  /** How long one question goes on from node to node without an answer, before whoever asked is told. */
+  /** How long one question goes on from node to node without an answer, before whoever asked is notified. */
   readonly budgetMs: number;
   /**
    * How long a server may hold a question back until something happens. A node that was stopped, or cut off, is noticed when

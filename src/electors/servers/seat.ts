@@ -233,7 +233,7 @@ export class ServersSeat implements Seat<ServersTerm> {
     return leader?.identity === this.#claim.identity ? leader.epoch : null;
   }
 
-  /** Told at once, before anybody knows whether another holds it by now. */
+  /** Reported at once, before anybody knows whether another holds it by now. */
   #gone(epoch: number): StaleEpochError {
     if (this.#holding?.epoch === epoch) this.#claim.lost(epoch, "lease-gone");
     return new StaleEpochError(this.#claim.scope, epoch);

@@ -233,7 +233,7 @@ export class Archive {
       await this.#writeCatalog();
       this.#tellMissing();
     });
-    // A failure is told through `failed`, whoever waits here.
+    // A failure is reported through `failed`, whoever waits here.
     done.catch(() => undefined);
     return done;
   }

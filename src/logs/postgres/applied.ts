@@ -2,7 +2,7 @@
 // Records come from two sides, the follower's pages and the writer's own commits, and meet here.
 // Invariants:
 // - Each position is applied once, in order; what was applied already is passed over, and a gap is our own mistake.
-// - The fold has applied a record before subscribers are told of it.
+// - The fold has applied a record before subscribers are notified of it.
 // - A fold that has failed once gets nothing more: what it is now is not what the log says.
 
 import { assert } from "../../core/kit/assert.ts";

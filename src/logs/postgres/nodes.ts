@@ -206,7 +206,7 @@ export class PostgresNodes {
     this.#lookForTwins();
   }
 
-  /** Told once for each, when it is first seen. */
+  /** Reported once for each, when it is first seen. */
   #lookForTwins(): void {
     const { nodeId, url, logger } = this.#options;
     const isTwin = (node: SiteNode): boolean =>

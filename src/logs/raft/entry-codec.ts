@@ -4,7 +4,7 @@
 //             append: count u32, for each record its bytes
 //   snapshot  magic u8, version u8, position, epoch, the fold's snapshot
 //
-// Bytes that are no such entry are `malformed`. Those of a later version are told apart from them: whoever can't read an
+// Bytes that are no such entry are `malformed`. Those of a later version are distinguished from them: whoever can't read an
 // entry that others apply has another state from there on, and must not go on.
 
 import { TenureError } from "../../core/kit/errors.ts";

@@ -13,7 +13,7 @@
 //   taken it: `apply` throws FORMAT_UNSUPPORTED, and the engine ends this node before its state is another one.
 // - An epoch is opened with the position of the leader's head. A node that has another one has missed something, or the
 //   leader has: it stops (CHAIN_BROKEN), for it would ignore what others apply, or lead from where it is.
-// - The fold has applied a record before subscribers are told of it.
+// - The fold has applied a record before subscribers are notified of it.
 
 import { assert, assertNever } from "../../core/kit/assert.ts";
 import { TenureError } from "../../core/kit/errors.ts";

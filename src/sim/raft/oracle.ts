@@ -118,7 +118,7 @@ export class Oracle {
     }
   }
 
-  /** The client was told that nothing was written; that must stay true (trap 66). */
+  /** The client was notified that nothing was written; that must stay true (trap 66). */
   refused(node: string, data: Uint8Array): void {
     const key = textOf(data);
     if (this.#written.has(key)) this.#fail(node, `a refused write was applied at index ${this.#written.get(key)}`);

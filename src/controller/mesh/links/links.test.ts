@@ -194,7 +194,7 @@ it("a parent of three nodes, of which every address is named, has one link that 
   const views = links.views();
   expect(views.filter(({ connected }) => connected)).toHaveLength(1);
   expect(views.map(({ controller }) => controller)).toEqual(["parent", "parent", "parent"]);
-  // Nobody is told that the other addresses are out of reach.
+  // Nobody is notified that the other addresses are out of reach.
   expect(Math.max(...views.map(({ downMs }) => downMs ?? 0))).toBeLessThan(10_000);
   leader = urls[1]!;
   void bye();

@@ -30,7 +30,7 @@ export function endAttempt(
 ): Ended {
   const { ticket, run, jobEpoch } = record;
   const { leaseId: leaseHash } = run;
-  // What the agent itself reports ends its lease; what is taken from it must be told apart from then on (trap 50).
+  // What the agent itself reports ends its lease; what is taken from it must be distinguished from then on (trap 50).
   const isTaken = cause === "lost" || cause === "timed-out" || cause === "undelivered";
   const endEpoch = isTaken ? jobEpoch + 1 : jobEpoch;
   if (record.state === "cancelling") {

@@ -97,7 +97,7 @@ describe("what is taken back", () => {
     takeBack(desk, 0, 2);
     expect(desk.book.applied.job(lost!.jobId)).toMatchObject({
       state: "cancelled",
-      // What was taken must be told apart from then on (trap 50).
+      // What was taken must be distinguished from then on (trap 50).
       jobEpoch: 2,
       attempts: [{ end: "undelivered" }],
     });

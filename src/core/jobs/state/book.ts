@@ -38,7 +38,7 @@ export class JobsBook {
   #appliedSequence: number;
   #headSequence: number;
 
-  /** `sequence`: the event before the first that it is told of. */
+  /** `sequence`: the event before the first that it is notified of. */
   constructor(options: BookOptions, sequence = 0) {
     this.#options = options;
     this.#state = new BookState(options);

@@ -74,7 +74,7 @@ export class Notes {
 /** What was changed since a snapshot was begun, as it was then. */
 export type Kept<V> = Shards<V | undefined>;
 
-/** Told while the record is there, the one before or the one after: of one that goes, before it has gone. */
+/** Reported while the record is there, the one before or the one after: of one that goes, before it has gone. */
 export type Change<V> = (before: V | undefined, after: V | undefined) => void;
 
 /** Where the records are: a map, or what is one to its users. */

@@ -45,7 +45,7 @@ export interface JobsView {
   stats(): Omit<JobsStats, "staleRejected">;
   /** Of the process that has registered last under this name; undefined: not known. */
   agentEpoch(name: string): number | undefined;
-  /** What an agent is told that wants to keep this lease. */
+  /** What an agent that wants to keep this lease is answered. */
   renewal(session: string, ref: LeaseRef): Renewal;
   /** All of them: what a new leader starts its timers from. In no order. */
   leases(): Iterable<LeaseView>;

@@ -1,6 +1,6 @@
 // Whether what a leader appends is still being committed. A majority may answer its heartbeats and yet write nothing, where
 // disks hang or are full: a quorum that can't write is none (trap 30, for the followers). Then it steps down, and whoever
-// waits is told that the outcome is unknown: another leader may yet commit it.
+// waits is notified that the outcome is unknown: another leader may yet commit it.
 
 import { COMMIT_STALL_TIMEOUTS } from "../../kit/limits.ts";
 import type { ServerState } from "../state.ts";

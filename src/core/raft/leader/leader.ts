@@ -49,7 +49,7 @@ export class Leader {
   /** TimeoutNow was sent: another may be elected without waiting for our followers (trap 18). */
   #leaseVoid = false;
   #beatDueMs: number;
-  /** When followers that have it all are told of the commit index, if no append tells them before; Infinity: they know. */
+  /** When followers that have it all are notified of the commit index, if no append tells them before; Infinity: they know. */
   #noticeDueMs = Infinity;
 
   /** `askedMs`: when the votes were asked for that won the term. */

@@ -16,7 +16,7 @@ import type { Configuration, StepResult } from "../types.ts";
 export class LeaderTransfer {
   readonly #state: Readonly<ServerState>;
   #transfer: Transfer | null = null;
-  /** How many targets were told to campaign, in that term. */
+  /** How many targets were asked to campaign, in that term. */
   #told = { term: 0, count: 0 };
   /** When this node last gave leadership away for priority's sake. */
   #priorityActedMs = -Infinity;
@@ -137,7 +137,7 @@ export class LeaderTransfer {
     this.#end(success, success ? "leadership was handed over" : `${leader} was elected instead`);
   }
 
-  /** The target was told to campaign, and nothing can take that back. */
+  /** The target was asked to campaign, and nothing can take that back. */
   #endUnknown(message: string): void {
     this.#end(false, message, this.#state.leader, true);
   }

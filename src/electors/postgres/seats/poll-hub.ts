@@ -31,7 +31,7 @@ export interface Taking {
   readonly cancel: () => void;
 }
 
-/** Told when the session is gone. */
+/** Reported when the session is gone. */
 export type Taker = () => void;
 
 export interface HubTools {
@@ -181,7 +181,7 @@ export class PollHub {
       const rows = await line.ask<{ key: string }>(text, [keys], this.#answerMs);
       for (const { key } of rows) this.#grant(line, key);
     } catch (error) {
-      // Unknown what was granted: the session can't be used any more, and everybody is told.
+      // Unknown what was granted: the session can't be used any more, and everybody is notified.
       line.destroy();
       this.#ended(line, error);
     } finally {

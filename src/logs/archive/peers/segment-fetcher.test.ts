@@ -192,7 +192,7 @@ describe("the fetcher", () => {
       clock.nowMs = clock.nextMs;
       clock.fireNext();
     }
-    // Told once when it begins, once when it lasts.
+    // Reported once when it begins, once when it lasts.
     expect(lines.filter((line) => line.includes("missing here"))).toHaveLength(2);
     expect(waits[0]).toBeLessThanOrEqual(500);
     expect(waits[13]).toBeGreaterThan(29_000);

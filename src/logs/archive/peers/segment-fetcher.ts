@@ -22,7 +22,7 @@ import type { LogFields, Logger } from "../../../ports/logger.ts";
 import * as limits from "../../limits.ts";
 import type { Archive } from "../archive.ts";
 
-/** So many rounds without any, and an operator is told. */
+/** So many rounds without any, and an operator is notified. */
 const FAILURES_TOLD = 6;
 
 const NOBODY_HAS_IT =

@@ -2,7 +2,7 @@
 //
 // - At one position every node has the same keys and revocations, also after a snapshot: those that the events up to it make.
 // - What a client was answered was so at some moment since it asked: a key that is there, a name that is taken, or one that is not
-//   known; and a revocation that it was told of is committed.
+//   known; and a revocation that it was notified of is committed.
 
 import type { SiteJournal } from "../../../controller/journal/site-journal.ts";
 import { type JobsProbeCounts, reached } from "../probes.ts";

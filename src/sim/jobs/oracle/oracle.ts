@@ -134,7 +134,7 @@ export class JobsOracle {
     else if (known !== hash) this.wrong(node, `has another state than others at event ${position}`);
   }
 
-  /** A follower was told of this event. */
+  /** A follower was notified of this event. */
   told(node: string, sequence: number, bytes: Uint8Array): void {
     const known = this.#records[sequence - 1];
     if (known === undefined || this.positionOf(node) < sequence)
@@ -362,7 +362,7 @@ export class JobsOracle {
       this.wrong(node, `refused ${command} of ${jobId} (${error.code}), which is not so: ${error.message}`);
   }
 
-  /** A call was told that nothing of it was done. */
+  /** A call was notified that nothing of it was done. */
   notDone(node: string, call: number): void {
     this.#notDone.add(call);
     if (this.#done.has(call)) this.wrong(node, `told call ${call} that nothing was done, and it is committed`);

@@ -4,7 +4,7 @@
 //   before, and alike. Nothing is decided twice.
 // - Who was told "committed": so it is at home; "applied": so it is there. Who was told "rolled back": home's record says so, or the id can't come
 //   to anything any more. What was refused for good is never committed after that.
-// - Home is told that an island is done only when it is.
+// - Home is notified that an island is done only when it is.
 // - Each job of a committed transaction is in the jobs' log once; none of another is.
 // - A scope that is moved is held at one island at a time.
 
