@@ -26,7 +26,7 @@ ${CONNECTION_HELP}
 It needs the role viewer.
 
 exit codes: 0 done; verify: every node that answers has a whole history, and they are the same; 64 wrong use, or --after names an event that there is not yet;
-69 no server answers, the events behind --after are not kept any more, or the history was rewritten (HISTORY_REWRITTEN: the message says after which event to start again); 74 verify: a history is broken, or two differ; 75 verify: a node
+69 no server answers, the events after --after are no longer kept, or the history was rewritten (HISTORY_REWRITTEN: the message says after which event to start again); 74 verify: a history is broken, or two differ; 75 verify: a node
 verifies already; 77 the key may not do this; 78 a certificate that is not trusted (--ca) or can't be used (docs/errors.md);
 130 and 143 ended by SIGINT or SIGTERM
 `,

@@ -16,7 +16,7 @@ export const JOB = describe(
   list                    the jobs, newest first
   show ID                 one job: what is to be done, its attempts, its result, why it waits
   logs ID                 what an attempt has printed
-  cancel ID…              cancels them; what runs is told to stop
+  cancel ID…              cancels them; a running one is asked to stop
   retry ID…               finished jobs, once more
   wait ID…                until all of them are finished
 

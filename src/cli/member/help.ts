@@ -17,7 +17,7 @@ export const MEMBER = describe(
   --voter            add: make it a voter as soon as it has caught up
   --force            replace, remove: though the disk that leaves may hold the only copy of events that another voter lacks
 ${CONNECTION_HELP}
-It asks for no confirmation. Removing what the cluster can hardly spare is told on stderr, and done.
+It asks for no confirmation. Removing what the cluster can hardly spare gives a warning on stderr, and is done.
 
 exit codes: 0 done; 64 wrong use; 69 unknown, there already, no leader, or no server answers; 75 another change is under way, or
 the node has not caught up: try again; or it may have been done: look; 77 the key may not do this; 78 a certificate

@@ -31,7 +31,7 @@ CMD runs in a process group of its own under a guard process, which kills the gr
 or is cut off. What no guard can do: stop a process that left the group (setsid, a daemon) or runs as another user;
 act while the whole machine is paused, or while both \`tenure run\` and the guard are stopped or killed in one blow; see
 a pause in which both clocks stood still (a hypervisor's pause, a snapshot, a live migration) before the next heartbeat
-fails; recall what CMD has already sent. After a loss that is known at once, CMD may run on beside the next leader: for
+fails; recall what CMD has already sent. After a loss that is known at once, CMD may run on concurrently with the next leader: for
 the grace with --on-lose stop, for some milliseconds with --on-lose kill and after a kill -9 of \`tenure run\`; and for
 up to the trust window (4.5s) if \`tenure run\` is frozen or cut off and its session ends at the server meanwhile.
 

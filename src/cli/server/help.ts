@@ -34,7 +34,7 @@ export const SERVER = describe(
   -o table|json         recover, restore: for people (default), or one JSON object; --json is -o json
   --help                this text
 
-exit codes: 0 done, or stopped in order; the controller's, where a restart does not mend it or it ends five times soon after its
+exit codes: 0 done, or stopped in order; the controller's, where a restart does not fix it or it ends five times soon after its
 start; 64 wrong use; 65 the snapshot is not whole; 70 a mistake of ours; 74 the disk failed;
 78 the configuration, an address that is taken, the certificates or the data directory (docs/errors.md)
 `,

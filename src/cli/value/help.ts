@@ -6,7 +6,7 @@ import { describe } from "../kit/description.ts";
 export const VALUE = describe(
   "value",
   "small JSON documents, written only by who leads: get, put, delete, list, watch",
-  `tenure value VERB [NAME] [--url URL[,URL…]] [-o table|json]: small JSON documents on Tenure's servers, beside the scopes.
+  `tenure value VERB [NAME] [--url URL[,URL…]] [-o table|json]: small JSON documents on Tenure's servers, next to the scopes.
 
   get NAME           prints the value as JSON; with -o json also its version, when it was written, and by which leader
   put NAME JSON|-    writes it; - reads it from stdin. A negative number is written after --: put NAME -- -5
