@@ -696,10 +696,13 @@ describe("a home that answers, and can't write", () => {
     expect(islands.phases(idOf(2))).toBe("rolled-back rolled-back rolled-back");
   });
 
-  it("refuses this coordinator: nothing is begun, and what became of it is not known", async () => {
+  it.each([
+    ["refuses this coordinator", "tc_cluster_mismatch"],
+    ["was restored as another island, and the registry has its addresses still", "txn_backend_mismatch"],
+  ] as const)("%s: nothing is begun, and what became of it is not known", async (_, refuse) => {
     const islands = new TestIslands();
     const decider = islands.decider();
-    islands.fate = ({ target }) => (target === A ? { refuse: "tc_cluster_mismatch" } : {});
+    islands.fate = ({ target }) => (target === A ? { refuse } : {});
     expect(await islands.endOf(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
     expect(await islands.endOf(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER))).toBe("OUTCOME_UNKNOWN");
     expect(islands.phases(idOf(2))).toBe("- - -");
