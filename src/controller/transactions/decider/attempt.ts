@@ -176,15 +176,19 @@ export class Attempt {
     }
   }
 
-  /** ③ What does not answer in time asks home by itself. */
+  /** ③ What does not answer in time asks home by itself. Its commit is on its way for longer than the client waits: locks end with it. */
   async #apply(atHome: readonly TxnResult[]): Promise<ReadonlyMap<BackendHash, AfterCommit>> {
     const { header, others } = this.#plan;
-    const untilMs = this.#nowMs + TXN_APPLY_MS;
+    const { clock } = this.#context;
+    const untilMs = this.#nowMs + TXN_CALL_MS;
     const states = new Map<BackendHash, AfterCommit>([[header.home, { state: "applied", results: atHome }]]);
     await Promise.all(
       others.map(async (island) => {
         const before = this.#heard.get(island);
-        const heard = isCommitted(before) ? before : await this.#ask(island, this.#commitOf(island), untilMs);
+        const asked = isCommitted(before)
+          ? Promise.resolve(before)
+          : this.#ask(island, this.#commitOf(island), untilMs);
+        const heard = await within(clock, TXN_APPLY_MS, asked, "silent" as const);
         states.set(island, afterCommit(heard));
       }),
     );
