@@ -460,6 +460,22 @@ describe("bytes of what runs, or is forwarded", () => {
     await expect(decider.run(large(3), CALLER)).rejects.toMatchObject({ code: "OVERLOADED" });
     expect(decider.stats().forwarded).toBe(2);
   });
+
+  it("are bounded in the same way where they are staged at an island that does not answer", async () => {
+    const islands = new TestIslands();
+    islands.fate = () => ({ isLost: true });
+    const decider = islands.decider();
+    const data = new Uint8Array(bytes - 1_000);
+    const operations = [{ kind: "value-put", name: "orders/cursor", data, ifVersion: null }] as const;
+    const stage = (n: number) =>
+      decider.stage(B, { kind: "stage", id: idOf(n), home: A, by: "payer", operations, expiresInMs: 10_000 });
+    const under = [1, 2].map(stage);
+    expect(await islands.endOf(stage(3))).toBe("OVERLOADED");
+    expect(islands.sent.length).toBe(2);
+    await islands.endOf(Promise.allSettled(under));
+    islands.fate = () => ({});
+    expect(await islands.endOf(stage(4))).toMatchObject({ phase: "staged" });
+  });
 });
 
 describe("an island that is not registered", () => {
