@@ -431,6 +431,19 @@ describe("whoever asks for the same", () => {
     await islands.endOf(Promise.allSettled(running));
     expect(decider.stats()).toMatchObject({ running: 0, outcomes: { unknown: TXN_RUNNING_MAX } });
   });
+
+  it("has no room where as many wait for an island that is silent, for half of their time, whichever island it names itself", async () => {
+    const islands = new TestIslands();
+    islands.fate = ({ target }) => ({ isLost: target === C });
+    const decider = islands.decider();
+    for (let n = 0; n < TXN_RUNNING_MAX; n++)
+      decider.run(bodyOf([A, C], { id: idOf(n) }), CALLER).catch(() => undefined);
+    await islands.clock.advance(TIMEOUT_MS / 2 - 100);
+    const mine = bodyOf([A, B], { id: idOf(TXN_RUNNING_MAX) });
+    expect(await islands.endOf(decider.run(mine, CALLER))).toBe("OVERLOADED");
+    await islands.clock.advance(200);
+    expect(stateOf(await islands.endOf(decider.run(mine, CALLER)))).toBe("committed");
+  });
 });
 
 describe("bytes of what runs, or is forwarded", () => {
