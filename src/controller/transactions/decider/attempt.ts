@@ -59,6 +59,11 @@ export class Attempt {
     return this.#hasBegun;
   }
 
+  /** No island is asked to prepare any more: nothing holds the operations. Never rejects. */
+  get prepared(): Promise<unknown> {
+    return Promise.all(this.#preparing.values());
+  }
+
   /** Rejects with OUTCOME_UNKNOWN, with home's definite refusal, or where home decides nothing now and this has begun nothing: with home's reason. */
   async commit(): Promise<TxnOutcome> {
     const refusal = await this.#refusalOfHome();

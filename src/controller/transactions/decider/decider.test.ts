@@ -464,6 +464,18 @@ describe("bytes of what runs, or is forwarded", () => {
     expect(stateOf(await islands.endOf(decider.run(large(4), CALLER)))).toBe("committed");
   });
 
+  it("count until no island is asked to prepare them any more, also where another one has refused at once", async () => {
+    const islands = new TestIslands();
+    islands.fate = ({ target }) => (target === C ? { isLost: true } : {});
+    islands.at(B).refuses = "txn_locked";
+    const decider = islands.decider();
+    const run = (n: number) => islands.endOf(decider.run(bodyOf(ALL, { id: idOf(n), bytes }), CALLER));
+    for (const n of [1, 2]) expect(stateOf(await run(n))).toBe("rolled-back");
+    expect(await run(3)).toBe("OVERLOADED");
+    await islands.clock.advance(TXN_CALL_MS);
+    expect(stateOf(await run(4))).toBe("rolled-back");
+  });
+
   it("are bounded in the same way where they are forwarded", async () => {
     const islands = new TestIslands({ run: () => new Promise(() => {}) });
     islands.fence = null;

@@ -185,7 +185,7 @@ export class Decider implements TxnDecider {
     const context = { term, calls, clock, undeciding: this.#undeciding, isRepeated: this.#begun.has(id) };
     const attempt = new Attempt(context, plan, fence);
     const outcome = this.#counted(begin(attempt)).finally(() => {
-      giveBack();
+      void attempt.prepared.then(giveBack);
       this.#running.delete(id);
       if (attempt.hasBegun) this.#remember(id);
     });
