@@ -131,21 +131,30 @@ export class TxnReign {
     desk.admit();
     await desk.allSettled();
     const isGone = force === null ? true : this.#isHomeGone(id, force);
-    // Home's own word comes first, where it can be heard: then force has nothing to add, and would only end this island's report to home.
+    // Home's own word comes first, where it can be heard.
     const said = await this.#resolver.askNow(id, true);
-    if (force !== null && said !== "done") await this.#force(id, force, said, await isGone);
+    if (force !== null) await this.#force(id, force, said, isGone);
     await desk.confirmed();
     await desk.allSettled();
     return this.#options.applied.txns.get(id)?.phase ?? null;
   }
 
-  async #force(id: string, force: HomesWord["phase"], said: Asked | null, isGone: boolean | null): Promise<void> {
+  async #force(
+    id: string,
+    force: HomesWord["phase"],
+    said: Asked | null,
+    isGone: true | Promise<boolean | null>,
+  ): Promise<void> {
+    const isHomeGone = said === "silent" || said === null ? await isGone : null;
     // It is there, and may have decided, or decide in a moment, the other way.
-    if (said === "refused" || isGone === false) throw homeIsThere(id);
+    if (said === "refused" || isHomeGone === false) throw homeIsThere(id);
     await this.#own((context) => {
       const { head } = this.#desk;
-      const isAsked = said === "silent" || head.txns.get(id)?.phase === "committed";
-      if (!(isAsked && isGone === true) && this.#homeOf(id, force) !== null) throw homeNotAsked(id);
+      const isPrepared = head.txns.get(id)?.phase === "prepared";
+      // Home's word is written: force has nothing to add, and would only end this island's report to home.
+      if (said === "done" && !isPrepared) return [];
+      const isAsked = said === "silent" || !isPrepared;
+      if (!(isAsked && isHomeGone === true) && this.#homeOf(id, force) !== null) throw homeNotAsked(id);
       return decideForce(head, id, force, context);
     });
   }
