@@ -28,7 +28,8 @@ export interface TxnParticipant {
   list(request: { readonly inDoubt: boolean; readonly after: string | null; readonly limit: number }): TxnsPage;
   /**
    * Asks home now, and reports what is open. `force`: an operator's word for one that is prepared here and whose home is gone for good; it is written
-   * as such. Of one that is unknown here: null.
+   * as such. `committed` also ends the wait for such a home to record that it is done here, and at home the wait for participants. Of one that is unknown
+   * here: null.
    */
   replay(id: string, force: "committed" | "rolled-back" | null): Promise<TxnPhase | null>;
   stats(): TxnStats;

@@ -65,7 +65,7 @@ const LINES: Readonly<Record<TxnPoint, Line>> = {
     find: '    const after = afterHome(home, "commit", heard);',
     replace: '    const after = afterHome(home, "commit", heard); if (after.kind === "committed") HERE;',
   },
-  "before-commit-others": { file: ATTEMPT, find: "    const untilMs = this.#nowMs + TXN_APPLY_MS;" },
+  "before-commit-others": { file: ATTEMPT, find: "    const untilMs = this.#nowMs + TXN_CALL_MS;" },
   "first-applied": {
     file: ATTEMPT,
     find: "        states.set(island, afterCommit(heard));",

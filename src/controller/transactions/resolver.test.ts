@@ -19,6 +19,7 @@ import {
   TXN_INQUIRIES_AT_ONCE,
   TXN_OPEN_SLICE,
   TXN_REPORT_IDS,
+  TXN_REPORT_MS,
   TXN_RETRY_MS_MAX,
 } from "./limits.ts";
 
@@ -230,6 +231,40 @@ describe("an operator", () => {
     const forcing = watch(transactions.replay(txn.id, "rolled-back"));
     await islands.clock.advance(100);
     expect([forcing.code, other.phase(txn.id)]).toEqual(["txn_pending", "prepared"]);
+  });
+
+  it.each(["prepared", "committed"] as const)(
+    "ends no report by force while home is there: of what is %s here home hears at last, over a change of leader",
+    async (phase) => {
+      const { islands, home, other } = await two([1, 2]);
+      const txn = transfer(islands, home, other, "x");
+      await other.answer(txn.prepare(other));
+      await home.answer(txn.commit(home));
+      if (phase === "committed") await other.answer(txn.commit(other));
+      const forcing = watch(other.leader.state.transactions.replay(txn.id, "committed"));
+      await islands.clock.advance(TXN_REPORT_MS / 2);
+      expect([forcing.code ?? forcing.value, other.get(txn.id)?.isSettled]).toEqual([
+        phase === "committed" ? "txn_pending" : "committed",
+        false,
+      ]);
+      await other.elect(1);
+      await islands.clock.advance(5_000);
+      expect([other.get(txn.id)?.isSettled, home.get(txn.id)?.waitsFor]).toEqual([true, []]);
+    },
+  );
+
+  it("ends by force the report to a home that is gone for good", async () => {
+    const { islands, home, other } = await two();
+    const txn = transfer(islands, home, other, "x");
+    await other.answer(txn.prepare(other));
+    await home.answer(txn.commit(home));
+    await other.answer(txn.commit(other));
+    islands.away.add(home.hash);
+    const { transactions } = other.leader.state;
+    expect(await transactions.replay(txn.id, "rolled-back")).toBe("committed");
+    expect(other.get(txn.id)?.isSettled).toBe(false);
+    expect(await transactions.replay(txn.id, "committed")).toBe("committed");
+    expect(other.get(txn.id)?.isSettled).toBe(true);
   });
 
   it("forces a commit too, with its values and its jobs", async () => {

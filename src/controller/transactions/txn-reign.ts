@@ -30,6 +30,7 @@ import type { Batch } from "../state/appends.ts";
 import { DECIDE_AGAIN_MAX } from "../state/limits.ts";
 import { overloaded, type StateDesk } from "../state/state-desk.ts";
 import { TXN_HOME_GONE_MS, TXN_RECOVERED_PAGE } from "./limits.ts";
+import type { Asked } from "./inquiries.ts";
 import { type HomesWord, Resolver } from "./resolver.ts";
 import { lockedScopes } from "./views.ts";
 
@@ -129,36 +130,51 @@ export class TxnReign {
     const desk = this.#desk;
     desk.admit();
     await desk.allSettled();
-    const isGone = force === null ? true : this.#isHomeGone(id);
+    const isGone = force === null ? true : this.#isHomeGone(id, force);
     // Home's own word comes first, where it can be heard.
     const said = await this.#resolver.askNow(id, true);
-    // It is there, and may have decided, or decide in a moment, the other way.
-    if (force !== null && (said === "refused" || (said === "silent" && (await isGone) === false)))
-      throw homeIsThere(id);
-    const isSilent = said === "silent" && (await isGone) === true;
-    if (force !== null)
-      await this.#own((context) => {
-        if (!isSilent && this.#hasHome(id)) throw homeNotAsked(id);
-        return decideForce(desk.head, id, force, context);
-      });
+    if (force !== null) await this.#force(id, force, said, isGone);
     await desk.confirmed();
     await desk.allSettled();
     return this.#options.applied.txns.get(id)?.phase ?? null;
   }
 
+  async #force(
+    id: string,
+    force: HomesWord["phase"],
+    said: Asked | null,
+    isGone: true | Promise<boolean | null>,
+  ): Promise<void> {
+    const isHomeGone = said === "silent" || said === null ? await isGone : null;
+    // It is there, and may have decided, or decide in a moment, the other way.
+    if (said === "refused" || isHomeGone === false) throw homeIsThere(id);
+    await this.#own((context) => {
+      const { head } = this.#desk;
+      const isPrepared = head.txns.get(id)?.phase === "prepared";
+      // Home's word is written: force has nothing to add, and would only end this island's report to home.
+      if (said === "done" && !isPrepared) return [];
+      const isAsked = said === "silent" || !isPrepared;
+      if (!(isAsked && isHomeGone === true) && this.#homeOf(id, force) !== null) throw homeNotAsked(id);
+      return decideForce(head, id, force, context);
+    });
+  }
+
   /** No node of it says anything. Null: this node can't tell. */
-  async #isHomeGone(id: string): Promise<boolean | null> {
+  async #isHomeGone(id: string, force: HomesWord["phase"]): Promise<boolean | null> {
     const { calls, isAlone } = this.#options.around;
-    const state = this.#desk.head.txns.get(id);
-    if (state === undefined || !this.#hasHome(id) || isAlone()) return true;
-    const isHeard = await calls()?.isHeard(state.header.home, TXN_HOME_GONE_MS);
+    const home = this.#homeOf(id, force);
+    if (home === null || isAlone()) return true;
+    const isHeard = await calls()?.isHeard(home, TXN_HOME_GONE_MS);
     return isHeard === undefined || isHeard === null ? null : !isHeard;
   }
 
-  /** Prepared here under this island's own hash: its home can be asked. */
-  #hasHome(id: string): boolean {
+  /** Of what this force would end, the home that can be asked: under this island's own hash it is prepared here, or committed and to be reported. */
+  #homeOf(id: string, force: HomesWord["phase"]): BackendHash | null {
+    const { self } = this.#options.around;
     const state = this.#desk.head.txns.get(id);
-    return state?.phase === "prepared" && state.header.participants.includes(this.#options.around.self);
+    if (state === undefined || !state.header.participants.includes(self)) return null;
+    const isReport = force === "committed" && state.phase === "committed" && !state.isSettled;
+    return state.header.home !== self && (state.phase === "prepared" || isReport) ? state.header.home : null;
   }
 
   // ---- decisions -----------------------------------------------------------------------------------
@@ -280,7 +296,7 @@ function isNew(changes: StateRecord, self: BackendHash): boolean {
 }
 
 function homeIsThere(id: string): TenureError {
-  const text = `The home of transaction ${id} answers, and could not say at this moment what became of it (it elects a leader, or can't write); or it was not written here. Nothing was ended by force: repeat it. Force is for a home that is gone for good.`;
+  const text = `The home of transaction ${id} answers, and could not say at this moment what became of it, or record that it is done here (it elects a leader, or can't write); or what it said was not written here. Nothing was ended by force: repeat it. Force is for a home that is gone for good.`;
   return new TenureError("txn_pending", text);
 }
 

@@ -73,8 +73,8 @@ describe("⓪ of a home that decided nothing the last time", () => {
   });
 
   it("it is one that is silent, or refuses without a record; a definite refusal and a later term are of the transaction", () => {
-    for (const heard of ["silent", refused("DISK_FULL"), refused("tc_cluster_mismatch")] as const)
-      expect(isUndecidedAtHome(heard)).toBe(true);
+    const lasting = ["DISK_FULL", "tc_cluster_mismatch", "txn_backend_mismatch"] as const;
+    for (const heard of ["silent", ...lasting.map(refused)] as const) expect(isUndecidedAtHome(heard)).toBe(true);
     const definite = [refused("txn_conflict"), refused("txn_expired"), is("rolled-back"), is("committed")];
     for (const heard of ["lost", STALE, ...definite] as const) expect(isUndecidedAtHome(heard)).toBe(false);
   });

@@ -59,6 +59,8 @@ const LASTING: ReadonlySet<ErrorCode> = new Set([
   "NOT_SUPPORTED",
   "tc_cluster_mismatch",
   "invalid_term",
+  // Restored, or moved: another island is at all of its addresses until the registry can be changed, and what is prepared for it waits for ever.
+  "txn_backend_mismatch",
 ]);
 
 /** ⓪ `heard`: to `recover`, or to what home was to decide. */

@@ -59,6 +59,11 @@ export class Attempt {
     return this.#hasBegun;
   }
 
+  /** No island is asked to prepare any more: nothing holds the operations. Never rejects. */
+  get prepared(): Promise<unknown> {
+    return Promise.all(this.#preparing.values());
+  }
+
   /** Rejects with OUTCOME_UNKNOWN, with home's definite refusal, or where home decides nothing now and this has begun nothing: with home's reason. */
   async commit(): Promise<TxnOutcome> {
     const refusal = await this.#refusalOfHome();
@@ -176,15 +181,19 @@ export class Attempt {
     }
   }
 
-  /** ③ What does not answer in time asks home by itself. */
+  /** ③ What does not answer in time asks home by itself. Its commit is on its way for longer than the client waits: locks end with it. */
   async #apply(atHome: readonly TxnResult[]): Promise<ReadonlyMap<BackendHash, AfterCommit>> {
     const { header, others } = this.#plan;
-    const untilMs = this.#nowMs + TXN_APPLY_MS;
+    const { clock } = this.#context;
+    const untilMs = this.#nowMs + TXN_CALL_MS;
     const states = new Map<BackendHash, AfterCommit>([[header.home, { state: "applied", results: atHome }]]);
     await Promise.all(
       others.map(async (island) => {
         const before = this.#heard.get(island);
-        const heard = isCommitted(before) ? before : await this.#ask(island, this.#commitOf(island), untilMs);
+        const asked = isCommitted(before)
+          ? Promise.resolve(before)
+          : this.#ask(island, this.#commitOf(island), untilMs);
+        const heard = await within(clock, TXN_APPLY_MS, asked, "silent" as const);
         states.set(island, afterCommit(heard));
       }),
     );

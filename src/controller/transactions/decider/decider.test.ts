@@ -431,6 +431,19 @@ describe("whoever asks for the same", () => {
     await islands.endOf(Promise.allSettled(running));
     expect(decider.stats()).toMatchObject({ running: 0, outcomes: { unknown: TXN_RUNNING_MAX } });
   });
+
+  it("has no room where as many wait for an island that is silent, for half of their time, whichever island it names itself", async () => {
+    const islands = new TestIslands();
+    islands.fate = ({ target }) => ({ isLost: target === C });
+    const decider = islands.decider();
+    for (let n = 0; n < TXN_RUNNING_MAX; n++)
+      decider.run(bodyOf([A, C], { id: idOf(n) }), CALLER).catch(() => undefined);
+    await islands.clock.advance(TIMEOUT_MS / 2 - 100);
+    const mine = bodyOf([A, B], { id: idOf(TXN_RUNNING_MAX) });
+    expect(await islands.endOf(decider.run(mine, CALLER))).toBe("OVERLOADED");
+    await islands.clock.advance(200);
+    expect(stateOf(await islands.endOf(decider.run(mine, CALLER)))).toBe("committed");
+  });
 });
 
 describe("bytes of what runs, or is forwarded", () => {
@@ -451,6 +464,18 @@ describe("bytes of what runs, or is forwarded", () => {
     expect(stateOf(await islands.endOf(decider.run(large(4), CALLER)))).toBe("committed");
   });
 
+  it("count until no island is asked to prepare them any more, also where another one has refused at once", async () => {
+    const islands = new TestIslands();
+    islands.fate = ({ target }) => (target === C ? { isLost: true } : {});
+    islands.at(B).refuses = "txn_locked";
+    const decider = islands.decider();
+    const run = (n: number) => islands.endOf(decider.run(bodyOf(ALL, { id: idOf(n), bytes }), CALLER));
+    for (const n of [1, 2]) expect(stateOf(await run(n))).toBe("rolled-back");
+    expect(await run(3)).toBe("OVERLOADED");
+    await islands.clock.advance(TXN_CALL_MS);
+    expect(stateOf(await run(4))).toBe("rolled-back");
+  });
+
   it("are bounded in the same way where they are forwarded", async () => {
     const islands = new TestIslands({ run: () => new Promise(() => {}) });
     islands.fence = null;
@@ -459,6 +484,22 @@ describe("bytes of what runs, or is forwarded", () => {
     for (const n of [1, 2]) void decider.run(large(n), CALLER);
     await expect(decider.run(large(3), CALLER)).rejects.toMatchObject({ code: "OVERLOADED" });
     expect(decider.stats().forwarded).toBe(2);
+  });
+
+  it("are bounded in the same way where they are staged at an island that does not answer", async () => {
+    const islands = new TestIslands();
+    islands.fate = () => ({ isLost: true });
+    const decider = islands.decider();
+    const data = new Uint8Array(bytes - 1_000);
+    const operations = [{ kind: "value-put", name: "orders/cursor", data, ifVersion: null }] as const;
+    const stage = (n: number) =>
+      decider.stage(B, { kind: "stage", id: idOf(n), home: A, by: "payer", operations, expiresInMs: 10_000 });
+    const under = [1, 2].map(stage);
+    expect(await islands.endOf(stage(3))).toBe("OVERLOADED");
+    expect(islands.sent.length).toBe(2);
+    await islands.endOf(Promise.allSettled(under));
+    islands.fate = () => ({});
+    expect(await islands.endOf(stage(4))).toMatchObject({ phase: "staged" });
   });
 });
 
@@ -696,10 +737,13 @@ describe("a home that answers, and can't write", () => {
     expect(islands.phases(idOf(2))).toBe("rolled-back rolled-back rolled-back");
   });
 
-  it("refuses this coordinator: nothing is begun, and what became of it is not known", async () => {
+  it.each([
+    ["refuses this coordinator", "tc_cluster_mismatch"],
+    ["was restored as another island, and the registry has its addresses still", "txn_backend_mismatch"],
+  ] as const)("%s: nothing is begun, and what became of it is not known", async (_, refuse) => {
     const islands = new TestIslands();
     const decider = islands.decider();
-    islands.fate = ({ target }) => (target === A ? { refuse: "tc_cluster_mismatch" } : {});
+    islands.fate = ({ target }) => (target === A ? { refuse } : {});
     expect(await islands.endOf(decider.run(bodyOf(ALL), CALLER))).toBe("OUTCOME_UNKNOWN");
     expect(await islands.endOf(decider.run(bodyOf(ALL, { id: idOf(2) }), CALLER))).toBe("OUTCOME_UNKNOWN");
     expect(islands.phases(idOf(2))).toBe("- - -");

@@ -8,6 +8,7 @@ import type { Random } from "../../../core/kit/random.ts";
 import { TenureError } from "../../../core/kit/errors.ts";
 import { errorOfRollback } from "../../../core/txn/course.ts";
 import type { BackendHash, TcFence, TxnAnswer, TxnReason, TxnRequest } from "../../../core/txn/model.ts";
+import { operationsBytes } from "../../../core/txn/wire-operations.ts";
 import { pause } from "../../../loops/time.ts";
 import type { Clock } from "../../../ports/clock.ts";
 import type { Logger } from "../../../ports/logger.ts";
@@ -127,7 +128,8 @@ export class Decider implements TxnDecider {
 
   async stage(target: BackendHash, request: Extract<TxnRequest, { kind: "stage" }>): Promise<TxnAnswer> {
     this.#mustBeRegistered([target, request.home]);
-    const answer = await this.#options.calls.call(target, request, TXN_STAGE_WITHIN_MS);
+    const giveBack = this.#roomToForward.take(operationsBytes(request.operations));
+    const answer = await this.#options.calls.call(target, request, TXN_STAGE_WITHIN_MS).finally(giveBack);
     if (answer === null) throw notStaged(target, request.id);
     return answer;
   }
@@ -183,7 +185,7 @@ export class Decider implements TxnDecider {
     const context = { term, calls, clock, undeciding: this.#undeciding, isRepeated: this.#begun.has(id) };
     const attempt = new Attempt(context, plan, fence);
     const outcome = this.#counted(begin(attempt)).finally(() => {
-      giveBack();
+      void attempt.prepared.then(giveBack);
       this.#running.delete(id);
       if (attempt.hasBegun) this.#remember(id);
     });

@@ -15,9 +15,9 @@ export const TXN_APPLY_MS = 1_000;
 export const TXN_CALL_MS = 2_000;
 /** Between two calls of which the first one came to nothing at once. */
 export const TXN_CALL_AGAIN_MS = 25;
-/** Transactions that one node coordinates, or forwards, at one moment. */
+/** Transactions that one node coordinates, and as many that it forwards or stages at other islands, at one moment. */
 export const TXN_RUNNING_MAX = 1_024;
-/** Of their operations, as JSON, those that are run and those that are forwarded each: 128 of the largest. */
+/** Of their operations, as JSON, of those that are run, and of those that are forwarded or staged: 128 of the largest. */
 export const TXN_RUNNING_BYTES_MAX = 64 * 1024 * 1024;
 /** Ids that a node remembers because an attempt of its own has begun something. */
 export const TXN_BEGUN_MAX = 4_096;

@@ -1,4 +1,5 @@
-// How many transactions one node runs, or forwards, at one moment, and of how many bytes: their operations are held in memory until they are decided.
+// How many transactions one node runs, or forwards, at one moment, and of how many bytes: their operations are held in memory until they are
+// decided, and no island is asked to prepare them any more.
 
 import { overloaded, tooManyBytes } from "./refusals.ts";
 import { TXN_RUNNING_BYTES_MAX, TXN_RUNNING_MAX } from "./limits.ts";

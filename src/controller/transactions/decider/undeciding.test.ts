@@ -88,3 +88,15 @@ it("a term that is lost and won again: a note of the former one says nothing in 
   await islands.clock.advance(5_000);
   expect(homes.of(A)).toMatchObject({ why: { kind: "refused", code: "DISK_FULL" } });
 });
+
+it("an answer to a call of a former term, which comes late, takes nothing from what is noted in this one", async () => {
+  const { islands, homes } = stage();
+  const next = { ...FENCE, term: FENCE.term + 2 };
+  islands.fence = next;
+  islands.at(A).refusesNew = "DISK_FULL";
+  homes.note(A, next, FULL, true);
+  await islands.clock.advance(10);
+  homes.note(A, FENCE, FULL, true);
+  await islands.clock.advance(10_000);
+  expect(homes.of(A)).toMatchObject({ why: { kind: "refused", code: "DISK_FULL" } });
+});

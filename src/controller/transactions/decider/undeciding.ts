@@ -51,7 +51,8 @@ export class Undeciding {
 
   /** What came of a call to this island. `isHome`: of the transaction that it was about. */
   note(island: BackendHash, fence: TcFence, heard: Heard, isHome: boolean): void {
-    if (heard === "lost") return;
+    // An answer to a call of a former term may come late, and must not take the place of what is noted in this one.
+    if (heard === "lost" || !isSameFence(this.#options.term.fence(), fence)) return;
     if (isHome && isUndecidedAtHome(heard)) return this.#add(island, fence, heard);
     // It answers, which a silent one did not. One that refused may do what it does here, and refuse to decide all the same.
     if (heard !== "silent" && this.#homes.get(island)?.isSilent === true) this.#homes.delete(island);

@@ -17,15 +17,17 @@ class Far {
   readonly clock = new ManualClock();
   readonly ended: { readonly atMs: number; readonly what: string }[] = [];
   readonly kinds: string[] = [];
+  /** Commits that the other island was sent. */
+  readonly committed = new Set<string>();
   readonly decider: Decider;
   awayFromMs = Infinity;
   awayUntilMs = Infinity;
   refusesNew = false;
 
-  constructor(rttMs: number) {
+  constructor(rttMs: number, otherMs = 20) {
     const { clock } = this;
     const calls = new HttpIslandCalls({
-      http: { exchange: (asked) => this.#exchange(asked, asked.endpoint.includes("home") ? rttMs : 20) },
+      http: { exchange: (asked) => this.#exchange(asked, asked.endpoint.includes("home") ? rttMs : otherMs) },
       registry: () => [
         { backendHash: A, endpoint: "https://home:1" },
         { backendHash: B, endpoint: "https://other:1" },
@@ -74,6 +76,9 @@ class Far {
     const { status, body: said } = this.#answer(path.split("/").at(-1)!, body as Wire, isFull);
     const answer = { from: "n1", status, body: said };
     if (endpoint.includes("home")) this.kinds.push(path.split("/").at(-1)!);
+    else
+      for (const one of (body as Wire).requests ?? [{ call: path.split("/").at(-1)!, body: body as Wire }])
+        if (one.call === "commit") this.committed.add(one.body.txn!.txn_id);
     clock.setTimer(clock.nowMs + (isAnswered ? rttMs : withinMs), () => resolve(isAnswered ? answer : null));
     return promise;
   }
@@ -118,6 +123,17 @@ describe("a home on a far link that was away for a moment", () => {
       expect(far.share(40_000, 60_000, "committed")).toBe(1);
     },
   );
+});
+
+describe("an island whose answers take longer than a client waits for them", () => {
+  it.each([700, 1_200])("%i ms: is sent the commits all the same, so that its locks end", async (otherMs) => {
+    const far = new Far(20, otherMs);
+    await far.load(20, 30);
+    await far.clock.advance(10_000);
+    const committed = far.ended.filter(({ what }) => what === "committed").length;
+    expect(committed).toBeGreaterThan(300);
+    expect(far.committed.size / committed).toBeGreaterThan(0.9);
+  });
 });
 
 describe("a home that can't write", () => {

@@ -29,7 +29,8 @@ export function specBytes(spec: JobSpec): Uint8Array {
 }
 
 export function readSpec(reader: ByteReader): JobSpec {
-  const bytes = reader.bytes(ENTRY_BYTES_MAX);
+  // Its own: what it is read from may be a record of half a mebibyte, or several of them, and a job may wait for hours until it is delivered.
+  const bytes = reader.bytes(ENTRY_BYTES_MAX).slice();
   const spec = decodeSpec(new ByteReader(bytes));
   encoded.set(spec, bytes);
   return spec;
