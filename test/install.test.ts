@@ -2,11 +2,12 @@
 // dependencies of the server come from the registry; where it can't be reached, these skip themselves.
 
 import { execFileSync, spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { packed, type Packed } from "./packages.ts";
 import { removeDirectory, temporaryDirectory } from "./servers/directories.ts";
 import { freePort, type PostgresServer, startPostgres, waitFor } from "./servers/index.ts";
 import { ServerProcess } from "./servers/server-process.ts";
@@ -19,34 +20,26 @@ if (!hasRegistry) console.log("the package registry can't be reached: tenure-ser
 
 let directory: string;
 let path: string;
+let library: Packed;
+let servers: Packed;
 
 beforeAll(async () => {
   directory = await temporaryDirectory("install", undefined);
   path = `${resolve("node_modules/.bin")}:${process.env["PATH"] ?? ""}`;
-  execFileSync("tsc", ["-p", "tsconfig.build.json", "--outDir", join(directory, "dist")], {
-    env: { ...process.env, PATH: path },
-  });
-}, 120_000);
+  library = packed("tenure", directory);
+  servers = packed("tenure-server", directory);
+}, 300_000);
 afterAll(() => removeDirectory(directory));
 
-/** Packs the manifest with the build, as `npm pack` does in the repository; the folder in which it is installed. */
-function installed(name: string, from: string, files: readonly string[]): string {
-  const [source, home] = [join(directory, `${name}-source`), join(directory, `${name}-home`)];
-  for (const folder of [source, home]) mkdirSync(folder);
-  for (const file of files) cpSync(join(from, file), join(source, file), { recursive: true });
-  cpSync(join(directory, "dist"), join(source, "dist"), { recursive: true });
-  const env = { ...process.env, PATH: path };
-  execFileSync("npm", ["pack", "--ignore-scripts", "--silent", "--pack-destination", home], { cwd: source, env });
+/** The folder in which npm has installed them, in this order. */
+function installed(name: string, ...packages: readonly Packed[]): string {
+  const home = join(directory, name);
+  mkdirSync(home);
   writeFileSync(join(home, "package.json"), '{ "private": true, "type": "module" }');
-  const packed = readdirSync(home).find((file) => file.endsWith(".tgz"));
-  execFileSync("npm", ["install", `./${packed}`, "--omit=peer", ...NPM_FLAGS], { cwd: home, env });
+  const env = { ...process.env, PATH: path };
+  for (const { tarball } of packages)
+    execFileSync("npm", ["install", tarball, "--omit=peer", ...NPM_FLAGS], { cwd: home, env });
   return home;
-}
-
-/** What publint finds, in words. */
-async function lint(pkgDir: string): Promise<string[]> {
-  const { messages, pkg } = await publint({ pkgDir, pack: false, strict: true });
-  return messages.map((message) => formatMessage(message, pkg) ?? message.code);
 }
 
 /** The code blocks of a README in one language, in order. */
@@ -55,18 +48,34 @@ function blocks(file: string, language: string): string[] {
   return [...found].map(([, text = ""]) => text);
 }
 
+describe.each(["tenure", "tenure-server"] as const)("the tarball of %s", (name) => {
+  const tarball = (): string => (name === "tenure" ? library : servers).tarball;
+
+  it("has nothing that publint would change", async () => {
+    const { messages, pkg } = await publint({ pack: { tarball: readFileSync(tarball()).buffer }, strict: true });
+    expect(messages.map((message) => formatMessage(message, pkg) ?? message.code)).toEqual([]);
+  });
+
+  it("has types that are right for every way to import it that attw knows", () => {
+    // Two findings are meant so. `node10`: no `exports` are known to that way of resolving, of Node 10; both packages need Node 22 and more.
+    // `cjs-resolves-to-esm`: there is one build, of ES modules, which Node 22.12 and later `require` as well (test/runtimes.test.ts does).
+    const flags = ["--profile", "node16", "--ignore-rules", "cjs-resolves-to-esm", "--format", "ascii", "--no-emoji"];
+    const asked = spawnSync(join("test/node_modules/.bin", "attw"), [tarball(), ...flags], {
+      env: { ...process.env, PATH: path },
+      encoding: "utf8",
+    });
+    expect(asked, asked.stdout).toMatchObject({ status: 0, stdout: expect.stringContaining("No problems found") });
+  });
+});
+
 describe("tenure", () => {
   let home: string;
   let postgres: PostgresServer;
   beforeAll(async () => {
-    home = installed("tenure", ".", ["package.json", "README.md", "LICENSE"]);
+    home = installed("home", library);
     postgres = await startPostgres();
   }, 120_000);
   afterAll(() => postgres?.end());
-
-  it("has nothing that publint would change", async () => {
-    expect(await lint(join(home, "node_modules/tenure"))).toEqual([]);
-  });
 
   it("runs the README's first lines on a real Postgres", () => {
     symlinkSync(resolve("node_modules/pg"), join(home, "node_modules/pg"));
@@ -126,7 +135,7 @@ describe.skipIf(!hasRegistry)("tenure-server", () => {
   let env: Record<string, string>;
 
   beforeAll(async () => {
-    home = installed("tenure-server", "packages/tenure-server", ["package.json", "README.md"]);
+    home = installed("servers", servers);
     const [peer, api] = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`];
     // The README's own ports may be in use here.
     env = {
@@ -149,10 +158,6 @@ describe.skipIf(!hasRegistry)("tenure-server", () => {
     );
   }
 
-  it("has nothing that publint would change", async () => {
-    expect(await lint(join(home, "node_modules/tenure-server"))).toEqual([]);
-  });
-
   it("does what its README says, in three terminals", async () => {
     const [server = "", agent = "", third = "", ...more] = blocks("packages/tenure-server/README.md", "sh");
     expect(more).toEqual([]);
@@ -171,3 +176,25 @@ describe.skipIf(!hasRegistry)("tenure-server", () => {
     }
   });
 });
+
+it.skipIf(!hasRegistry)(
+  "`tenure` of a project with both packages is the servers' command, in whichever order they are installed",
+  () => {
+    const env = { ...process.env, PATH: path };
+    const linked = [
+      [library, servers],
+      [servers, library],
+    ].map((packages, at) => {
+      const home = installed(`both-${at}`, ...packages);
+      const asked = spawnSync(join(home, "node_modules/.bin/tenure"), ["server", "start", "--config", "none.json"], {
+        env,
+        encoding: "utf8",
+      });
+      expect(asked).toMatchObject({ status: 78, stderr: expect.stringContaining("none.json can't be read") as string });
+      return readlinkSync(join(home, "node_modules/.bin/tenure"));
+    });
+    // npm links the command of the package that it installed last. Where it would not any more, one of the two is not tested here.
+    expect(linked).toEqual(["../tenure-server/dist/cli/main.js", "../tenure/dist/cli/library.js"]);
+  },
+  300_000,
+);
