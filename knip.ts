@@ -60,7 +60,8 @@ const config: KnipConfig = {
         "src/core/health/coordinators.ts": ["exports"],
       }
     : {},
-  ignoreDependencies: ["oxlint", "oxlint-tsgolint"],
+  // The command of the library hands over to the other package, where that is installed.
+  ignoreDependencies: ["oxlint", "oxlint-tsgolint", "tenure-server"],
 };
 
 export default config;

@@ -5,12 +5,13 @@
 //
 // - code: what the compiler reaches by imports from the manifest's `exports` and `bin`, and from the files below that are started by path;
 // - the sources of that code, to which the maps point;
-// - documents, examples and files for systemd and the like: what the README, the packed code or such a file names by its path;
+// - documents and files for systemd and the like: what the README, the packed code or such a file names by its path;
+// - with the library the examples that these documents name;
 // - the servers' dashboard.
 
 import { execFileSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
-import { basename, dirname, join, relative, resolve } from "node:path";
+import { dirname, join, relative, resolve } from "node:path";
 import { parseArgs } from "node:util";
 
 interface Manifest {
@@ -120,31 +121,29 @@ function takeSources(): void {
   }
 }
 
-/** Until a round finds nothing new: what is taken may name more, but documents name the whole repository, and are not asked. */
+/** Until a round finds nothing new. Documents name the whole repository, so they are asked for examples only. */
 function takeNamed(): void {
   const taken = new Set<string>();
   for (let asked = [join(out, "README.md"), ...filesBelow(join(out, "dist"))]; asked.length > 0;) {
-    const named = asked
-      .flatMap((file) => (file.endsWith(".map") ? [] : namedIn(file)))
-      .filter((file) => !taken.has(file));
-    for (const file of named) {
+    const named = asked.filter((file) => !file.endsWith(".map")).flatMap(namedIn);
+    const fresh = named.filter((file) => !taken.has(file));
+    for (const file of fresh) {
       taken.add(file);
       cpSync(join(root, file), join(out, file));
     }
-    asked = named.filter((file) => !file.endsWith(".md")).map((file) => join(root, file));
+    asked = fresh.map((file) => join(root, file));
   }
 }
 
 /** Files of the repository; a folder is all that is in it. */
 function namedIn(file: string): string[] {
-  const paths = [...new Set(readFileSync(file, "utf8").match(NAMED_PATH))].map((path) =>
-    join(root, path.replace(/\.$/, "")),
-  );
-  const files = paths.flatMap((path) => {
-    if (!existsSync(path) || basename(path) === "node_modules") return [];
-    return statSync(path).isDirectory() ? filesBelow(path) : [path];
-  });
-  return files.map((path) => relative(root, path));
+  const isDocument = file.startsWith(join(root, "docs"));
+  const named = new Set(readFileSync(file, "utf8").replaceAll("../", "").match(NAMED_PATH));
+  const paths = [...named].filter((path) => !isDocument || (isLibrary && path.startsWith("examples/")));
+  const files = paths.map((path) => join(root, path.replace(/\.$/, ""))).filter((path) => existsSync(path));
+  return files
+    .flatMap((path) => (statSync(path).isDirectory() ? filesBelow(path) : [path]))
+    .map((path) => relative(root, path));
 }
 
 function filesBelow(folder: string): string[] {

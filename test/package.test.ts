@@ -335,12 +335,16 @@ function reached(name: PackageName): string[] {
   return [...found];
 }
 
-/** The documents that a package's README, code or files for systemd and the like name: those that the repository has. */
+/** The documents that a package's README, code or files for systemd and the like name, and the examples that its documents name. */
 function namedBy(home: string, files: readonly string[]): string[] {
-  const texts = files.filter((path) => path === "README.md" || /\.js$|^deploy\//.test(path));
-  const named = texts.flatMap(
-    (path) => readFileSync(join(home, path), "utf8").match(/(?<![\w./-])(?:docs|examples|deploy)\/[\w./-]*/g) ?? [],
-  );
+  const named = files
+    .filter((path) => path === "README.md" || /\.js$|^deploy\/|^docs\//.test(path))
+    .flatMap((path) => {
+      const text = readFileSync(join(home, path), "utf8").replaceAll("../", "");
+      const paths = text.match(/(?<![\w./-])(?:docs|examples|deploy)\/[\w./-]*/g) ?? [];
+      const isAll = !path.startsWith("docs/");
+      return paths.filter((one) => isAll || (home !== serverHome() && one.startsWith("examples/")));
+    });
   return [...new Set(named.map((path) => path.replace(/[./]+$/, "")))].filter((path) => existsSync(path));
 }
 
