@@ -31,14 +31,13 @@ beforeAll(async () => {
 }, 300_000);
 afterAll(() => removeDirectory(directory));
 
-/** The folder in which npm has installed them, in this order. */
-function installed(name: string, ...packages: readonly Packed[]): string {
+/** The folder in which npm has installed it. */
+function installed(name: string, { tarball }: Packed): string {
   const home = join(directory, name);
   mkdirSync(home);
   writeFileSync(join(home, "package.json"), '{ "private": true, "type": "module" }');
   const env = { ...process.env, PATH: path };
-  for (const { tarball } of packages)
-    execFileSync("npm", ["install", tarball, "--omit=peer", ...NPM_FLAGS], { cwd: home, env });
+  execFileSync("npm", ["install", tarball, "--omit=peer", ...NPM_FLAGS], { cwd: home, env });
   return home;
 }
 
@@ -59,12 +58,18 @@ describe.each(["tenure", "tenure-server"] as const)("the tarball of %s", (name) 
   it("has types that are right for every way to import it that attw knows", () => {
     // Two findings are meant so. `node10`: no `exports` are known to that way of resolving, of Node 10; both packages need Node 22 and more.
     // `cjs-resolves-to-esm`: there is one build, of ES modules, which Node 22.12 and later `require` as well (test/runtimes.test.ts does).
-    const flags = ["--profile", "node16", "--ignore-rules", "cjs-resolves-to-esm", "--format", "ascii", "--no-emoji"];
-    const asked = spawnSync(join("test/node_modules/.bin", "attw"), [tarball(), ...flags], {
-      env: { ...process.env, PATH: path },
-      encoding: "utf8",
+    const meant = ["--profile", "node16", "--ignore-rules", "cjs-resolves-to-esm"];
+    const attw = (...flags: string[]) =>
+      spawnSync(join("test/node_modules/.bin", "attw"), [tarball(), "--format", "ascii", "--no-emoji", ...flags], {
+        env: { ...process.env, PATH: path },
+        encoding: "utf8",
+      });
+    const asked = attw(...meant);
+    expect(asked, asked.stdout).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining(`"${name}/package.json"`) as string,
     });
-    expect(asked, asked.stdout).toMatchObject({ status: 0, stdout: expect.stringContaining("No problems found") });
+    expect(attw()).toMatchObject({ status: 1, stdout: expect.stringContaining("Resolution failed") as string });
   });
 });
 
@@ -175,26 +180,26 @@ describe.skipIf(!hasRegistry)("tenure-server", () => {
       expect(one.exitCode, one.log).toBe(0);
     }
   });
-});
 
-it.skipIf(!hasRegistry)(
-  "`tenure` of a project with both packages is the servers' command, in whichever order they are installed",
-  () => {
-    const env = { ...process.env, PATH: path };
-    const linked = [
-      [library, servers],
-      [servers, library],
-    ].map((packages, at) => {
-      const home = installed(`both-${at}`, ...packages);
-      const asked = spawnSync(join(home, "node_modules/.bin/tenure"), ["server", "start", "--config", "none.json"], {
-        env,
-        encoding: "utf8",
-      });
-      expect(asked).toMatchObject({ status: 78, stderr: expect.stringContaining("none.json can't be read") as string });
-      return readlinkSync(join(home, "node_modules/.bin/tenure"));
+  it("is the command of a project that gets the library too, which npm links then", () => {
+    execFileSync("npm", ["install", library.tarball, "--omit=peer", ...NPM_FLAGS], {
+      cwd: home,
+      env: { ...process.env, PATH: path },
     });
-    // npm links the command of the package that it installed last. Where it would not any more, one of the two is not tested here.
-    expect(linked).toEqual(["../tenure-server/dist/cli/main.js", "../tenure/dist/cli/library.js"]);
-  },
-  300_000,
-);
+    const linked = join(home, "node_modules/.bin/tenure");
+    expect(readlinkSync(linked)).toBe("../tenure/dist/cli/library.js");
+    const asked = spawnSync(linked, ["server", "start", "--config", "none.json"], { env, encoding: "utf8" });
+    expect(asked).toMatchObject({ status: 78, stderr: expect.stringContaining("none.json can't be read") as string });
+  });
+
+  it("has `tenure dev`, with its processes", () => {
+    const { status, stdout, stderr } = spawnSync(TENURE, ["dev", "--for", "12s", "--json"], {
+      env,
+      cwd: home,
+      encoding: "utf8",
+      timeout: 110_000,
+    });
+    expect(status, stderr).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ lost: 0 });
+  });
+});

@@ -98,14 +98,14 @@ describe("the library, imported and required by every subpath, elects, asks a se
 
   it("under the Node that runs this test", () => runs(process.execPath));
 
-  it.for(Object.keys(RUNTIMES) as (keyof typeof RUNTIMES)[])(
-    "under %s",
-    async (name, { skip }) => {
-      const program = installed(name);
-      if (program === undefined) return skip(`${name} can't be installed here (${RUNTIMES[name][0]})`);
-      console.log(`${name}: ${execFileSync(program, ["--version"], { encoding: "utf8" }).split("\n")[0]}`);
-      await runs(program, ...(name === "Deno" ? ["run", "--allow-all", "--node-modules-dir=manual"] : []));
-    },
-    300_000,
-  );
+  const names = Object.keys(RUNTIMES) as (keyof typeof RUNTIMES)[];
+  it.for(names)("under %s", { timeout: 300_000 }, async (name, { skip }) => {
+    const program = installed(name);
+    if (program === undefined) {
+      skip(`${name} can't be installed here (${RUNTIMES[name][0]})`);
+      return;
+    }
+    console.log(`${name}: ${execFileSync(program, ["--version"], { encoding: "utf8" }).split("\n")[0]}`);
+    await runs(program, ...(name === "Deno" ? ["run", "--allow-all", "--node-modules-dir=manual"] : []));
+  });
 });
