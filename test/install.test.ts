@@ -2,11 +2,12 @@
 // dependencies of the server come from the registry; where it can't be reached, these skip themselves.
 
 import { execFileSync, spawnSync } from "node:child_process";
-import { cpSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { mkdirSync, readFileSync, readlinkSync, symlinkSync, writeFileSync } from "node:fs";
 import { join, resolve } from "node:path";
 import { publint } from "publint";
 import { formatMessage } from "publint/utils";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { packed, type Packed } from "./packages.ts";
 import { removeDirectory, temporaryDirectory } from "./servers/directories.ts";
 import { freePort, type PostgresServer, startPostgres, waitFor } from "./servers/index.ts";
 import { ServerProcess } from "./servers/server-process.ts";
@@ -19,34 +20,25 @@ if (!hasRegistry) console.log("the package registry can't be reached: tenure-ser
 
 let directory: string;
 let path: string;
+let library: Packed;
+let servers: Packed;
 
 beforeAll(async () => {
   directory = await temporaryDirectory("install", undefined);
   path = `${resolve("node_modules/.bin")}:${process.env["PATH"] ?? ""}`;
-  execFileSync("tsc", ["-p", "tsconfig.build.json", "--outDir", join(directory, "dist")], {
-    env: { ...process.env, PATH: path },
-  });
-}, 120_000);
+  library = packed("tenure", directory);
+  servers = packed("tenure-server", directory);
+}, 300_000);
 afterAll(() => removeDirectory(directory));
 
-/** Packs the manifest with the build, as `npm pack` does in the repository; the folder in which it is installed. */
-function installed(name: string, from: string, files: readonly string[]): string {
-  const [source, home] = [join(directory, `${name}-source`), join(directory, `${name}-home`)];
-  for (const folder of [source, home]) mkdirSync(folder);
-  for (const file of files) cpSync(join(from, file), join(source, file), { recursive: true });
-  cpSync(join(directory, "dist"), join(source, "dist"), { recursive: true });
-  const env = { ...process.env, PATH: path };
-  execFileSync("npm", ["pack", "--ignore-scripts", "--silent", "--pack-destination", home], { cwd: source, env });
+/** The folder in which npm has installed it. */
+function installed(name: string, { tarball }: Packed): string {
+  const home = join(directory, name);
+  mkdirSync(home);
   writeFileSync(join(home, "package.json"), '{ "private": true, "type": "module" }');
-  const packed = readdirSync(home).find((file) => file.endsWith(".tgz"));
-  execFileSync("npm", ["install", `./${packed}`, "--omit=peer", ...NPM_FLAGS], { cwd: home, env });
+  const env = { ...process.env, PATH: path };
+  execFileSync("npm", ["install", tarball, "--omit=peer", ...NPM_FLAGS], { cwd: home, env });
   return home;
-}
-
-/** What publint finds, in words. */
-async function lint(pkgDir: string): Promise<string[]> {
-  const { messages, pkg } = await publint({ pkgDir, pack: false, strict: true });
-  return messages.map((message) => formatMessage(message, pkg) ?? message.code);
 }
 
 /** The code blocks of a README in one language, in order. */
@@ -55,18 +47,80 @@ function blocks(file: string, language: string): string[] {
   return [...found].map(([, text = ""]) => text);
 }
 
+describe.each(["tenure", "tenure-server"] as const)("the tarball of %s", (name) => {
+  const tarball = (): string => (name === "tenure" ? library : servers).tarball;
+
+  it("has nothing that publint would change", async () => {
+    const { messages, pkg } = await publint({ pack: { tarball: readFileSync(tarball()).buffer }, strict: true });
+    expect(messages.map((message) => formatMessage(message, pkg) ?? message.code)).toEqual([]);
+  });
+
+  it("has types that are right for every way to import it that attw knows", () => {
+    // Two findings are meant so. `node10`: no `exports` are known to that way of resolving, of Node 10; both packages need Node 22 and more.
+    // `cjs-resolves-to-esm`: there is one build, of ES modules, which Node 22.12 and later `require` as well (test/runtimes.test.ts does).
+    const meant = ["--profile", "node16", "--ignore-rules", "cjs-resolves-to-esm"];
+    const attw = (...flags: string[]) =>
+      spawnSync(join("test/node_modules/.bin", "attw"), [tarball(), "--format", "ascii", "--no-emoji", ...flags], {
+        env: { ...process.env, PATH: path },
+        encoding: "utf8",
+      });
+    const asked = attw(...meant);
+    expect(asked, asked.stdout).toMatchObject({
+      status: 0,
+      stdout: expect.stringContaining(`"${name}/package.json"`) as string,
+    });
+    expect(attw()).toMatchObject({ status: 1, stdout: expect.stringContaining("Resolution failed") as string });
+  });
+});
+
+describe.skipIf(!hasRegistry)("the two doors of README.md, word for word in an empty folder", () => {
+  const [one = "", two = ""] = blocks("README.md", "sh");
+
+  /** Next to the packages, which the README has from a clone. */
+  function ran(block: string, folder: string, env: Readonly<Record<string, string>>) {
+    const home = join(directory, folder);
+    mkdirSync(home);
+    const options = {
+      cwd: home,
+      env: { ...process.env, PATH: path, ...env },
+      encoding: "utf8",
+      timeout: 280_000,
+    } as const;
+    return spawnSync("bash", ["-e", "-c", block], options);
+  }
+
+  it("one leader: the leader is killed, and the next one writes in the next epoch", { timeout: 300_000 }, async () => {
+    const postgres = await startPostgres();
+    try {
+      const { status, stdout, stderr } = ran(one, "door-one", { DATABASE_URL: postgres.url() });
+      expect(status, stdout + stderr).toBe(0);
+      const led = [...stdout.matchAll(/process (\d+) leads in epoch (\d+)/g)].map(([, pid, epoch]) => ({ pid, epoch }));
+      expect(led, stdout).toHaveLength(2);
+      expect(led[0]!.pid).not.toBe(led[1]!.pid);
+      expect(Number(led[1]!.epoch)).toBeGreaterThan(Number(led[0]!.epoch));
+      const epochs = await postgres.query<{ epoch: string }>("select distinct epoch from payouts order by epoch");
+      expect(epochs.map(({ epoch }) => epoch)).toEqual(led.map(({ epoch }) => epoch));
+    } finally {
+      await postgres.end();
+    }
+  });
+
+  it("jobs: three nodes lose their leader twice, and no job", { timeout: 300_000 }, () => {
+    const { status, stdout, stderr } = ran(two, "door-two", {});
+    expect(status, stdout + stderr).toBe(0);
+    expect(stdout.match(/kill -9 n\d/g)).toHaveLength(4);
+    expect(stdout.trimEnd().split("\n").at(-1)).toMatch(/ended; \d+ jobs were accepted, 0 were lost$/);
+  });
+});
+
 describe("tenure", () => {
   let home: string;
   let postgres: PostgresServer;
   beforeAll(async () => {
-    home = installed("tenure", ".", ["package.json", "README.md", "LICENSE"]);
+    home = installed("home", library);
     postgres = await startPostgres();
   }, 120_000);
   afterAll(() => postgres?.end());
-
-  it("has nothing that publint would change", async () => {
-    expect(await lint(join(home, "node_modules/tenure"))).toEqual([]);
-  });
 
   it("runs the README's first lines on a real Postgres", () => {
     symlinkSync(resolve("node_modules/pg"), join(home, "node_modules/pg"));
@@ -126,7 +180,7 @@ describe.skipIf(!hasRegistry)("tenure-server", () => {
   let env: Record<string, string>;
 
   beforeAll(async () => {
-    home = installed("tenure-server", "packages/tenure-server", ["package.json", "README.md"]);
+    home = installed("servers", servers);
     const [peer, api] = [`127.0.0.1:${await freePort()}`, `127.0.0.1:${await freePort()}`];
     // The README's own ports may be in use here.
     env = {
@@ -149,10 +203,6 @@ describe.skipIf(!hasRegistry)("tenure-server", () => {
     );
   }
 
-  it("has nothing that publint would change", async () => {
-    expect(await lint(join(home, "node_modules/tenure-server"))).toEqual([]);
-  });
-
   it("does what its README says, in three terminals", async () => {
     const [server = "", agent = "", third = "", ...more] = blocks("packages/tenure-server/README.md", "sh");
     expect(more).toEqual([]);
@@ -169,5 +219,27 @@ describe.skipIf(!hasRegistry)("tenure-server", () => {
       await one.end("SIGTERM");
       expect(one.exitCode, one.log).toBe(0);
     }
+  });
+
+  it("is the command of a project that gets the library too, which npm links then", () => {
+    execFileSync("npm", ["install", library.tarball, "--omit=peer", ...NPM_FLAGS], {
+      cwd: home,
+      env: { ...process.env, PATH: path },
+    });
+    const linked = join(home, "node_modules/.bin/tenure");
+    expect(readlinkSync(linked)).toBe("../tenure/dist/cli/library.js");
+    const asked = spawnSync(linked, ["server", "start", "--config", "none.json"], { env, encoding: "utf8" });
+    expect(asked).toMatchObject({ status: 78, stderr: expect.stringContaining("none.json can't be read") as string });
+  });
+
+  it("has `tenure dev`, with its processes", () => {
+    const { status, stdout, stderr } = spawnSync(TENURE, ["dev", "--for", "12s", "--json"], {
+      env,
+      cwd: home,
+      encoding: "utf8",
+      timeout: 110_000,
+    });
+    expect(status, stderr).toBe(0);
+    expect(JSON.parse(stdout)).toMatchObject({ lost: 0 });
   });
 });

@@ -1,5 +1,5 @@
-// The package as its users get it: built, packed, unpacked into a project of theirs, imported by plain Node and checked
-// by their compiler. Nothing of the consensus core or the simulator travels with the library.
+// The packages as their users get them: built, packed, unpacked into a project of theirs, imported by plain Node and checked
+// by their compiler. What ships is what their entries reach, and nothing else.
 
 import { execFileSync, spawnSync } from "node:child_process";
 import {
@@ -14,8 +14,10 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { delimiter, dirname, join, resolve } from "node:path";
+import { delimiter, dirname, join, posix, resolve } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { importsOf } from "../scripts/directions.ts";
+import { packed, type Packed, type PackageName, unpack } from "./packages.ts";
 
 /** What each package needs is written in its `engines`, and nowhere else but where a test compares. */
 const [LIBRARY_NODE, SERVERS_NODE] = ["package.json", "packages/tenure-server/package.json"].map((file) => {
@@ -24,26 +26,39 @@ const [LIBRARY_NODE, SERVERS_NODE] = ["package.json", "packages/tenure-server/pa
 }) as [string, string];
 
 let project: string;
+let library: Packed;
+let servers: Packed;
 
 beforeAll(() => {
   project = mkdtempSync(join(tmpdir(), "tenure-package-"));
-  const source = join(project, "source");
-  mkdirSync(source);
-  for (const file of ["package.json", "README.md", "LICENSE", "docs"])
-    cpSync(file, join(source, file), { recursive: true });
-  // Types are checked by `npm run check`, and are three fifths of the time.
-  run("tsc", ["-p", "tsconfig.build.json", "--noCheck", "--outDir", join(source, "dist")], ".");
-  execFileSync("npm", ["pack", "--ignore-scripts", "--silent", "--pack-destination", project], { cwd: source });
-  const [packed] = readdirSync(project).filter((name) => name.endsWith(".tgz"));
+  const repository = plantedCopy(join(project, "repository"));
+  library = packed("tenure", project, repository);
+  servers = packed("tenure-server", project, repository);
   const modules = join(project, "node_modules");
-  mkdirSync(join(modules, "tenure"), { recursive: true });
-  execFileSync("tar", ["-xzf", join(project, packed!), "-C", join(modules, "tenure"), "--strip-components=1"]);
+  unpack(library, join(modules, "tenure"));
   mkdirSync(join(modules, "@types"));
   symlinkSync(resolve("node_modules/@types/node"), join(modules, "@types/node"));
   symlinkSync(resolve("node_modules/undici-types"), join(modules, "undici-types"));
   symlinkSync(resolve("node_modules/pg"), join(modules, "pg"));
   writeFileSync(join(project, "package.json"), '{"type":"module"}');
-});
+}, 300_000);
+
+/** The repository with rooms, documents and a built file that nothing names. */
+function plantedCopy(to: string): string {
+  const left = new Set([".git", "node_modules", "dist", "bench", "test", "tenure"]);
+  const isTaken = (path: string): boolean => !left.has(path.split("/").at(-1)!) && !path.endsWith(".test.ts");
+  cpSync(".", to, { recursive: true, filter: isTaken });
+  symlinkSync(resolve("node_modules"), join(to, "node_modules"));
+  for (const path of ["src/planted/room.ts", "src/cli/planted/command.ts", "src/core/planted.ts", "docs/planted.md"]) {
+    mkdirSync(dirname(join(to, path)), { recursive: true });
+    writeFileSync(join(to, path), "export const planted = 1;\n");
+  }
+  for (const name of ["tenure", "tenure-server"]) {
+    mkdirSync(join(dirname(to), `${name}-source/dist`), { recursive: true });
+    writeFileSync(join(dirname(to), `${name}-source/dist/planted.js`), "");
+  }
+  return to;
+}
 
 afterAll(() => rmSync(project, { recursive: true }));
 
@@ -105,8 +120,7 @@ describe.skipIf(old === undefined)("an older Node", () => {
         [join(project, "node_modules/tenure"), LIBRARY_NODE],
         [serverHome(), SERVERS_NODE],
       ] as const) {
-        const main = join(home, "dist/cli/main.js");
-        const { status, stderr } = spawnSync(old!.path, [main, command], { encoding: "utf8" });
+        const { status, stderr } = spawnSync(old!.path, [commandOf(home), command], { encoding: "utf8" });
         expect(stderr).toBe(
           `tenure: Tenure needs Node ≥ ${least}, and this is Node ${old!.version}. Install a newer one; nothing was done.\n`,
         );
@@ -126,8 +140,7 @@ describe("the documents say which Node is needed", () => {
   );
 
   it.each([
-    // The first is for who has the repository, which brings its own Node.
-    ["README.md", ["20", LIBRARY_NODE, SERVERS_NODE]],
+    ["README.md", [LIBRARY_NODE, SERVERS_NODE]],
     ["docs/server.md", [SERVERS_NODE, LIBRARY_NODE]],
     ["docs/jobs.md", [LIBRARY_NODE]],
     ["docs/errors.md", [LIBRARY_NODE, SERVERS_NODE]],
@@ -186,89 +199,152 @@ it("satisfies a strict compiler that knows nothing of pg", () => {
   expect(run("tsc", ["-p", "."], project)).toBe("");
 });
 
-it("has the command, and nothing of the servers, and says where they are", () => {
-  const dist = join(project, "node_modules/tenure/dist");
-  const help = execFileSync(process.execPath, [join(dist, "cli/main.js"), "--help"], { encoding: "utf8" });
-  expect(help).toMatch(/tenure run/);
-  const rooms = [
-    "sim",
-    "engine",
-    "core/raft",
-    "core/wal",
-    "core/scopes",
-    "core/state",
-    "core/txn",
-    "logs",
-    "controller",
-    "api",
-    "core/events/event.js",
-    "contract/routes.js",
-  ];
-  for (const path of [...rooms, "drivers/wire", "cli/sim", "cli/dev/command.js", "cli/server/command.js", "node"]) {
-    expect(existsSync(join(dist, path)), path).toBe(false);
-  }
-  // It completes the commands of both packages.
-  const script = execFileSync(process.execPath, [join(dist, "cli/main.js"), "completion", "bash"], {
-    encoding: "utf8",
+describe("what ships is named", () => {
+  it.each(["tenure", "tenure-server"] as const)("%s has the files that its entries reach, and no other", (name) => {
+    const { files } = name === "tenure" ? library : servers;
+    const code = reached(name).flatMap((source) => {
+      const built = source.replace(/^src/, "dist").replace(/\.ts$/, "");
+      return [source, ...[".js", ".js.map", ".d.ts", ".d.ts.map"].map((extension) => built + extension)];
+    });
+    expect(code.length).toBeGreaterThan(1_000);
+    const own = ["LICENSE", "README.md", "package.json", ...code];
+    const others = /^(?:docs|examples|deploy|dist\/web)\//;
+    expect(files.filter((path) => !others.test(path))).toEqual(own.toSorted());
+    expect(files.filter((path) => /planted|\.test\.ts|node_modules/.test(path))).toEqual([]);
+    expect(files.includes("dist/web/index.html")).toBe(name === "tenure-server");
   });
-  expect(script).toContain('"cluster snapshot") COMPREPLY=($(compgen -W "save verify"');
-  const asked = spawnSync(process.execPath, [join(dist, "cli/main.js"), "server", "start"], { encoding: "utf8" });
-  expect(asked).toMatchObject({
-    status: 69,
-    stderr: expect.stringContaining("in the package tenure-server") as string,
+
+  it("has the servers, and the simulator, where they belong", () => {
+    const rooms = ["engine", "core/raft", "controller", "api", "node", "drivers/sqlite", "cli/server", "cli/dev"];
+    for (const room of rooms) {
+      const code = (path: string): boolean => path.startsWith(`dist/${room}/`) && !path.includes("/help.");
+      expect(library.files.filter(code)).toEqual([]);
+      expect(servers.files.filter(code).length, room).toBeGreaterThan(0);
+    }
+    for (const { files } of [library, servers])
+      expect(files.filter((path) => /^dist\/(?:cli\/)?sim\//.test(path))).toEqual([]);
+  });
+
+  it.each(["tenure", "tenure-server"] as const)("%s has the documents that it names, and no other", (name) => {
+    const { files } = name === "tenure" ? library : servers;
+    const home = name === "tenure" ? join(project, "node_modules/tenure") : serverHome();
+    const names = namedBy(home, files);
+    for (const named of names)
+      expect(
+        files.some((path) => path === named || path.startsWith(`${named}/`)),
+        named,
+      ).toBe(true);
+    const others = files.filter((path) => /^(?:docs|examples|deploy)\//.test(path));
+    expect(others.filter((path) => !names.some((named) => path === named || path.startsWith(`${named}/`)))).toEqual([]);
+    expect(names).toContain(name === "tenure" ? "docs/reference/permissions.md" : "docs/runbooks/cluster-restore.md");
+  });
+
+  it.each(["tenure", "tenure-server"] as const)("%s has a source for each map", (name) => {
+    const { files } = name === "tenure" ? library : servers;
+    const home = name === "tenure" ? join(project, "node_modules/tenure") : serverHome();
+    const missing = files.filter((path) => {
+      if (!path.endsWith(".map")) return false;
+      const { sources } = JSON.parse(readFileSync(join(home, path), "utf8")) as { sources: string[] };
+      return sources.length !== 1 || !files.includes(posix.join(posix.dirname(path), sources[0]!));
+    });
+    expect(missing).toEqual([]);
+  });
+
+  it("publishes nothing of the repository's manifest but what users need", () => {
+    const text = readFileSync(join(project, "node_modules/tenure/package.json"), "utf8");
+    expect(text).not.toMatch(/tenure-source|devDependencies|scripts|private/);
+    expect(JSON.parse(readFileSync("package.json", "utf8"))).toMatchObject({ private: true, files: [] });
   });
 });
 
+it("has the library's commands, and says where the others are", () => {
+  const main = commandOf(join(project, "node_modules/tenure"));
+  const tenure = (...args: string[]) => spawnSync(process.execPath, [main, ...args], { encoding: "utf8" });
+  expect(tenure("--help").stdout).toMatch(/^ {2}tenure run [^]*^ {2}tenure dev /m);
+  expect(tenure("clutser")).toMatchObject({ status: 64, stderr: expect.stringContaining("cluster") as string });
+  for (const command of ["run", "scope", "doctor", "schema", "completion"])
+    expect(tenure(command, "--help"), command).toMatchObject({ status: 0, stderr: "" });
+  // It completes the commands of both packages.
+  expect(tenure("completion", "bash").stdout).toContain('"cluster snapshot") COMPREPLY=($(compgen -W "save verify"');
+  for (const command of ["server", "dev"])
+    expect(tenure(command, "start")).toMatchObject({
+      status: 69,
+      stderr: `tenure: \`tenure ${command}\` is in the package tenure-server: npm install --global tenure-server\n`,
+    });
+});
+
 it("the server's package has its dependencies in the versions that are tested here, and its command runs", () => {
-  const { devDependencies, scripts, version } = JSON.parse(readFileSync("package.json", "utf8")) as Manifest;
+  const { devDependencies, version } = JSON.parse(readFileSync("package.json", "utf8")) as Manifest;
   const server = JSON.parse(readFileSync("packages/tenure-server/package.json", "utf8")) as Manifest;
   expect(server.version).toBe(version);
   for (const [name, wanted] of Object.entries(server.dependencies)) expect(devDependencies[name], name).toBe(wanted);
-
   const home = serverHome();
-  execFileSync(process.execPath, ["scripts/copy-docs.mjs", home]);
-  const [packed] = JSON.parse(
-    execFileSync("npm", ["pack", "--dry-run", "--json"], { cwd: home, encoding: "utf8" }),
-  ) as [{ files: { path: string }[] }];
-  const files = packed.files.map(({ path }) => path);
-  expect(files).toContain("dist/cli/server/command.js");
-  expect(scripts["build:server"]).toContain("&& node scripts/copy-docs.mjs packages/tenure-server");
-  expect(namedBy(home, files)).toContain("docs/runbooks/cluster-restore.md");
-  expect(namedBy(home, files).filter((path) => !files.includes(path))).toEqual([]);
-  expect(files.filter((path) => path.startsWith("dist/sim"))).toEqual([]);
   for (const name of Object.keys(server.dependencies)) {
     mkdirSync(dirname(join(home, "node_modules", name)), { recursive: true });
     symlinkSync(resolve("node_modules", name), join(home, "node_modules", name));
   }
-  const asked = spawnSync(process.execPath, ["dist/cli/main.js", "server", "start", "--config", "none.json"], {
+  const asked = spawnSync(process.execPath, [commandOf(home), "server", "start", "--config", "none.json"], {
     cwd: home,
     encoding: "utf8",
   });
   expect(asked).toMatchObject({ status: 78, stderr: expect.stringContaining("none.json can't be read") as string });
 });
 
-it("has the documents that its messages name", () => {
-  const home = join(project, "node_modules/tenure");
-  const files = readdirSync(home, { recursive: true, encoding: "utf8" });
-  expect(namedBy(home, files)).toContain("docs/reference/permissions.md");
-  expect(namedBy(home, files).filter((path) => !files.includes(path))).toEqual([]);
+it("in a project with both packages, `tenure` is the servers' command, whichever of the two is linked", () => {
+  const modules = join(project, "node_modules");
+  symlinkSync(serverHome(), join(modules, "tenure-server"));
+  for (const name of ["tenure", "tenure-server"]) {
+    const main = commandOf(join(modules, name));
+    const asked = spawnSync(process.execPath, [main, "server", "start", "--config", "none.json"], { encoding: "utf8" });
+    expect(asked).toMatchObject({ status: 78, stderr: expect.stringContaining("none.json can't be read") as string });
+  }
 });
 
-/** The server's package, unpacked; its dependencies are put there by who needs them. */
+/** As it was built: what of it is packed is compared above, and to unpack 5,700 files takes its time. */
 function serverHome(): string {
-  const home = join(project, "server");
-  if (existsSync(home)) return home;
-  mkdirSync(join(home, "node_modules"), { recursive: true });
-  cpSync(join(project, "source/dist"), join(home, "dist"), { recursive: true });
-  cpSync("packages/tenure-server/package.json", join(home, "package.json"));
-  return home;
+  return join(project, "tenure-server-source");
 }
 
-/** The documents that packed code names, in messages, help texts or comments. */
+/** The file that npm links as `tenure`. */
+function commandOf(home: string): string {
+  const { bin } = JSON.parse(readFileSync(join(home, "package.json"), "utf8")) as { bin: { tenure: string } };
+  return join(home, bin.tenure);
+}
+
+/** The sources that a package's entries lead to: by imports of every kind, and by the paths of threads and processes. */
+function reached(name: PackageName): string[] {
+  const manifest = name === "tenure" ? "package.json" : `packages/${name}/package.json`;
+  const { bin, exports } = JSON.parse(readFileSync(manifest, "utf8")) as {
+    bin: { tenure: string };
+    exports: Record<string, { default?: string }>;
+  };
+  const entries = [bin.tenure, ...Object.values(exports).flatMap((one) => one.default ?? [])];
+  const found = new Set<string>();
+  const visit = (path: string): void => {
+    if (found.has(path) || !existsSync(path)) return;
+    found.add(path);
+    const text = readFileSync(path, "utf8");
+    const started = [...text.matchAll(/new URL\([`"](\.\.?\/[\w/-]+)(?:\.ts|\$\{\w+\}|\$\{import\.meta)/g)].map(
+      ([, to]) => `${to}.ts`,
+    );
+    for (const to of [...importsOf({ path, text }, []).map(({ specifier }) => specifier), ...started])
+      if (to?.startsWith(".") === true) visit(posix.join(posix.dirname(path), to));
+  };
+  for (const entry of entries) visit(entry.replace(/^(?:\.\/)?dist(.*)\.js$/, "src$1.ts"));
+  return [...found];
+}
+
+/** The documents that a package's README, code or files for systemd and the like name, and the examples that its documents name. */
 function namedBy(home: string, files: readonly string[]): string[] {
-  const code = files.filter((path) => path.endsWith(".js"));
-  const texts = code.map((path) => readFileSync(join(home, path), "utf8"));
-  return [...new Set(texts.flatMap((text) => text.match(/\bdocs\/[\w/-]+\.md\b/g) ?? []))];
+  const named = files
+    .filter((path) => path === "README.md" || /\.js$|^deploy\/|^docs\//.test(path))
+    .flatMap((path) => {
+      const text = readFileSync(join(home, path), "utf8").replaceAll("../", "");
+      const paths = text.match(/(?<![\w./-])(?:docs|examples|deploy)\/[\w./-]*/g) ?? [];
+      const isAll = !path.startsWith("docs/");
+      return paths.filter((one) => isAll || (home !== serverHome() && one.startsWith("examples/")));
+    });
+  return [...new Set(named.map((path) => path.replace(/[./]+$/, "")))].filter((path) => existsSync(path));
 }
 
 function oldNode(): { readonly path: string; readonly version: string } | undefined {
@@ -287,7 +363,6 @@ interface Manifest {
   readonly version: string;
   readonly dependencies: Readonly<Record<string, string>>;
   readonly devDependencies: Readonly<Record<string, string>>;
-  readonly scripts: Readonly<Record<string, string>>;
 }
 
 function run(tool: string, args: readonly string[], cwd: string): string {

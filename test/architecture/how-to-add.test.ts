@@ -54,7 +54,7 @@ export async function toy(args: readonly string[]): Promise<number> {
   },
   {
     file: "cli/main.ts",
-    anchor: "const COMMANDS: Readonly<Record<string, () => Promise<Command>>> = {\n",
+    anchor: "  ...LIBRARY_COMMANDS,\n",
     text: `  toy: async () => (await import("./toy/command.ts")).toy,\n`,
   },
   {
