@@ -25,10 +25,11 @@ export function missingFor(tag: string, root: string): string[] {
   const [, version] = /^v(\d+\.\d+\.\d+)$/.exec(tag) ?? [];
   if (version === undefined) return [`${tag} is no tag of a release, such as v0.2.0`];
   const read = (file: string): string => (existsSync(join(root, file)) ? readFileSync(join(root, file), "utf8") : "");
-  const manifests = ["package.json", "packages/tenure-server/package.json"].flatMap((file) => {
+  const manifests = ["package.json", "packages/tenure-server/package.json", "package-lock.json"].flatMap((file) => {
     const manifest = JSON.parse(read(file)) as Manifest;
     const wrong = manifest.version === version ? [] : [`${file} has the version ${manifest.version}`];
-    return manifest.repository === undefined ? [...wrong, `${file} has no repository, which provenance needs`] : wrong;
+    const isWhole = file === "package-lock.json" || manifest.repository !== undefined;
+    return isWhole ? wrong : [...wrong, `${file} has no repository, which provenance needs`];
   });
   const names = Object.entries(NAMED).flatMap(([file, text]) => {
     const wanted = text.replace("V", version);

@@ -10,6 +10,7 @@ const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { versio
 const FILES = [
   "package.json",
   "packages/tenure-server/package.json",
+  "package-lock.json",
   "packages/tenure-server/README.md",
   "deploy/docker/Dockerfile",
   "deploy/docker/compose.yaml",
