@@ -111,7 +111,10 @@ async function probes(stage: TxnStage, triesMax = PROBE_TRIES): Promise<string |
   if (!isTaken(stage)) return null;
   const ends: string[] = [];
   for (let tries = 0; tries < triesMax; tries++) {
-    const trouble = await probe(stage, ends);
+    // What one that was not committed has locked is released two round trips later: until then it is in the way of the next.
+    const isFree = ends.length === 0 || ends.at(-1) === "committed";
+    const trouble =
+      (isFree ? null : await rest(stage, "a transaction that was not committed")) ?? (await probe(stage, ends));
     if (trouble !== null) return trouble;
     if (ends.filter((end) => end === "committed").length === PROBES) break;
   }
