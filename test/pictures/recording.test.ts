@@ -26,7 +26,7 @@ describe("a recording", () => {
 });
 
 describe("the pictures of README.md", () => {
-  const pictures = [...readFileSync("README.md", "utf8").matchAll(/\((docs\/pictures\/[^)]+)\)/g)].map(
+  const pictures = [...readFileSync("README.md", "utf8").matchAll(/"(docs\/pictures\/[^"]+)"/g)].map(
     ([, path]) => path!,
   );
 

@@ -31,3 +31,5 @@ export const TXN_GENERATIONS_AHEAD_MAX = 16;
 export const TXN_CALL_BYTES_MAX = 5 * 1024;
 export const TXN_REQUIRE_BYTES_MAX = 1_600;
 export const TXN_ID_BYTES_MAX = 40;
+/** Islands whose hash is not converted again between text and bytes. A power of two. */
+export const RECENT_ISLANDS_KEPT = 64;

@@ -1,6 +1,7 @@
 // Fields that the bytes of transactions are made of.
 
 import { type ByteReader, type ByteWriter, DecodeError } from "../../kit/bytes.ts";
+import { RECENT_ISLANDS_KEPT } from "../limits.ts";
 import type { BackendHash } from "../model.ts";
 
 const WORD_DIGITS = 8;
@@ -15,8 +16,6 @@ const VERSION_BITS = 0xf000;
 const VERSION_7 = 0x7000;
 const VARIANT = 2;
 const WORDS_OF_HASH = HASH_DIGITS / WORD_DIGITS;
-/** A power of two. */
-const RECENT_ISLANDS_KEPT = 64;
 const hashCodes = new Array<number>(HASH_DIGITS).fill(ZERO);
 const islandWords = new Array<number>(WORDS_OF_HASH).fill(0);
 const writtenIslands = new Map<BackendHash, readonly number[]>();
