@@ -1,8 +1,9 @@
-// The index of the documents names each of them, and no link in a document is dead.
+// The index of the documents names each of them, no link in a document is dead, and all are in plain words.
 
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import { checkIndex, checkLinks } from "../scripts/links.ts";
+import { checkWords } from "../scripts/words.ts";
 import { describe as text, readSources, type SourceFile } from "../scripts/source.ts";
 
 const MARKDOWN = /\.md$/;
@@ -17,7 +18,11 @@ const documents = [
   ...readdirSync(".")
     .filter((name) => MARKDOWN.test(name))
     .map(read),
-  ...readdirSync("packages").map((name) => read(`packages/${name}/README.md`)),
+  // A build that runs at this moment has files of its own there.
+  ...readdirSync("packages")
+    .map((name) => `packages/${name}/README.md`)
+    .filter((path) => existsSync(path))
+    .map(read),
   ...readSources(process.cwd(), FOLDERS, MARKDOWN),
 ];
 const pages = documents.map(({ path }) => path).filter((path) => path.startsWith("docs/"));
@@ -91,5 +96,28 @@ describe("a link of a document", () => {
       "```md\n[k](none.md)\n```",
     ].join("\n\n");
     expect(found(fine)).toEqual([]);
+  });
+});
+
+describe("words", () => {
+  it("with a plain substitute are in no document", () => {
+    expect(checkWords(documents).map(text)).toEqual([]);
+  });
+
+  it("are found in prose, and not in code, in names of tests and in addresses", () => {
+    const page = [
+      "It was told so beside them, of late.",
+      'Not `told`, nor "whoever is told", nor [this](mended.md), because of late answers.',
+      "```",
+      "mend it",
+      "```",
+      "Mended.",
+    ];
+    expect(checkWords([{ path: "docs/a.md", text: page.join("\n") }]).map(text)).toEqual([
+      'docs/a.md:1: says "told": reported, notified, returned',
+      'docs/a.md:1: says "beside": next to',
+      'docs/a.md:1: says "of late": recently',
+      'docs/a.md:6: says "Mended": repair',
+    ]);
   });
 });
