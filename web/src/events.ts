@@ -2,7 +2,7 @@
 // they are only kept (the last of them), and what is drawn is told a few times a second.
 
 import { computed, effect, signal } from "@preact/signals";
-import { createClient, type EventView, type StatsView } from "../../src/client/index.ts";
+import { createSteering, type EventView, type StatsView } from "../../src/client/index.ts";
 import { hasLooked, isOpen, leadership, nodes, read, reader } from "./nodes.ts";
 import { isVisible, key } from "./page.ts";
 
@@ -13,7 +13,7 @@ const urls = computed(() => {
   return all.map(({ url }) => url).join(",");
 });
 export const client = computed(() =>
-  createClient({ urls: urls.value, ...(key.value === "" ? {} : { key: key.value }) }),
+  createSteering({ urls: urls.value, ...(key.value === "" ? {} : { key: key.value }) }),
 );
 
 const KEPT_MAX = 200;
