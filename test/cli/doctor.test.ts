@@ -380,7 +380,8 @@ describe.concurrent("what stands between", () => {
     const url = `postgres://postgres@127.0.0.1:${proxy.port}/${database}`;
     // Trust of 150 ms − 38 ms, and a heartbeat after 30 ms: a round trip of 100 ms does not fit.
     const tight = await doctor(`${url}?tenure_server_timeout_ms=150`);
-    expect(tight.complaints).toEqual(["latency: problem"]);
+    // On a busy machine the server ends the doctor's own session, which is idle for 150 ms: what was not seen then is unknown.
+    expect(tight.complaints.filter((one) => !one.endsWith(": unknown"))).toEqual(["latency: problem"]);
   });
 });
 
