@@ -75,9 +75,10 @@ describe("client.transaction", () => {
     "moves a scope, a value and a job from one island to the other, named by URL, and gives what each has become",
     async () => {
       const hold = { scope: "orders", session: "s1", identity: "here", ttlMs: 60_000, waitMs: 0 };
+      // Before the grant: an epoch is a place in the log, and one below the first one is none.
+      const { version } = await at.i1.values.put("orders/cursor", 7);
       const grant = await at.i1.scopes.acquire(hold);
       if (!grant.granted) throw new Error("not granted");
-      const { version } = await at.i1.values.put("orders/cursor", 7);
       const stale = await moved(grant.epoch - 1, version);
       expect(stale).toMatchObject({ state: "rolled-back", reason: { code: "STALE_EPOCH" } });
       expect([(await at.i1.values.get("orders/cursor"))?.value, await at.i2.values.get("orders/cursor")]).toEqual([
