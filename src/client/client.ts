@@ -107,7 +107,8 @@ export function createClient(options: ClientOptions): Client {
 
 /** A client that runs no transactions and does no agent's work: who bundles a page that only looks and steers ships no more than that. */
 export function createSteering(options: ClientOptions): ClientCluster & ClientJobs {
-  return steeringOf(callerWith(options, adviceOf(options)));
+  const caller = callerWith(options, adviceOf(options));
+  return Object.assign(new ServersClient(caller), jobsOf(caller));
 }
 
 /** What agents call, without the rest of a client: who bundles an agent ships no more than that. */
@@ -124,11 +125,7 @@ function adviceOf({ key }: ClientOptions): string {
 /** `keyAdvice` is told to whoever is answered 401: how this tool takes its key. */
 export function clientWith(options: ClientOptions, keyAdvice: string): Client {
   const caller = callerWith(options, keyAdvice);
-  return Object.assign(steeringOf(caller), transactionsOf(caller), { work: workOf(caller) });
-}
-
-function steeringOf(caller: Caller): ClientCluster & ClientJobs {
-  return Object.assign(new ServersClient(caller), jobsOf(caller));
+  return Object.assign(new ServersClient(caller), jobsOf(caller), transactionsOf(caller), { work: workOf(caller) });
 }
 
 export function callerWith(options: ClientOptions, keyAdvice: string): Caller {

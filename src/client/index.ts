@@ -2,14 +2,7 @@
 
 export type { CallOptions, ReadOptions } from "./caller.ts";
 export type { ClientCertificates } from "./certificates.ts";
-export {
-  type Client,
-  type ClientCluster,
-  type ClientOptions,
-  createClient,
-  createSteering,
-  type NodeAnswer,
-} from "./client.ts";
+export { type Client, type ClientCluster, type ClientOptions, createClient, type NodeAnswer } from "./client.ts";
 export type { ClientCoordinators } from "./coordinators/index.ts";
 export type * from "./coordinators/views.ts";
 export type { EntityType, EventsOptions } from "./events.ts";

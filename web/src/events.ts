@@ -2,7 +2,8 @@
 // they are only kept (the last of them), and what is drawn is told a few times a second.
 
 import { computed, effect, signal } from "@preact/signals";
-import { createSteering, type EventView, type StatsView } from "../../src/client/index.ts";
+import { createSteering } from "../../src/client/client.ts";
+import type { EventView, StatsView } from "../../src/client/index.ts";
 import { hasLooked, isOpen, leadership, nodes, read, reader } from "./nodes.ts";
 import { isVisible, key } from "./page.ts";
 
